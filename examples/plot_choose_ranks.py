@@ -1,17 +1,16 @@
 """
-Choose the ranks: the surface, one standard error, the stack
-============================================================
+Choose the ranks: error surface, one-standard-error rule and stack
+==================================================================
 
-Coefficients of order four have four ranks, and a grid over them would mean thousands of fits.
-``HOLRRCV`` computes the held-out error of every rank and penalty, exactly, for the price of a few
-fits. This page shows the surface and the three ways of choosing from it.
+``HOLRRCV`` computes the cross-validated error of every rank and penalty in one pass. This example
+shows the error surface and compares three ways of choosing from it.
 """
 
 # %%
 # Data
 # ----
-# Twelve inputs, outputs of 10 x 8 x 5, coefficients of ranks (4, 3, 2, 2), and noise of twice the
-# size of the signal.
+# The data have twelve inputs and outputs of 10 x 8 x 5. The coefficients have the ranks (4, 3, 2,
+# 2), and the noise is twice as strong as the signal.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,36 +22,36 @@ from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay
 X, Y, W = make_tensor_regression(
     500, 12, (10, 8, 5), rank=(4, 3, 2, 2), snr=0.5, return_coef=True, random_state=3
 )
-modes = ["input", "place", "hour", "kind"]
+modes = ["input", "place", "hour", "variable"]
 model = HOLRRCV(selection="1se").fit(X[:150], Y[:150])
 print(f"{model.cv_results_['mean_mse'].size:,} models compared, rank {model.rank_} chosen")
 
 # %%
-# The surface
-# -----------
-# The curves are the held-out error along the rank of each mode, the others as chosen, and the error
-# along the penalty, with that of the mean and that of ridge regression as dotted lines; the maps
-# are pairs of modes. Too small a rank costs much, too large a rank little: the error falls steeply
-# up to the choice and rises slowly beyond it. A white line encloses what is within one standard
-# error of the choice.
+# Error surface
+# -------------
+# The curves show the held-out error along the rank of each mode, with the other ranks as chosen,
+# and along the penalty. Dotted lines are the errors of the mean and of ridge regression. The maps
+# show pairs of modes; a white line encloses the ranks within one standard error of the choice.
+# The error falls steeply up to the chosen rank and rises slowly beyond it, so a rank that is too
+# large costs less than a rank that is too small.
 
 RankSurfaceDisplay.from_estimator(model, mode_names=modes)
 plt.show()
 
 # %%
-# The spectra tell a similar story without held-out data: a few directions of each mode stand out,
-# and the rest falls slowly, as noise does.
+# The spectra need no held-out data. A few directions of each mode have most of the energy, and
+# the energy of the others falls slowly, as that of noise does.
 
 SpectrumDisplay.from_estimator(model, mode_names=modes)
 plt.show()
 
 # %%
-# Three choices
-# -------------
-# ``"min"`` takes the least held-out error, ``"1se"`` the smallest model within one standard error
-# of it, and ``"stack"``, the default, a mixture of several models. With the truth at hand we can
-# judge them: by the error about the noiseless outputs, as a share of that of ridge regression,
-# mean and range of three training sets of each size.
+# Three selection rules
+# ---------------------
+# ``selection="min"`` takes the least held-out error, ``"1se"`` the smallest model within one
+# standard error of it, and ``"stack"``, the default, a mixture of several models. The true
+# coefficients are known here, so the error of the predicted means can be computed. The bars show
+# it relative to ridge regression: mean and range over three training sets of each size.
 
 truth, sizes, alphas = np.tensordot(X, W, 1), [25, 50, 100], np.logspace(-1, 3, 9)
 shares = {"min": [], "1se": [], "stack": []}
@@ -75,6 +74,7 @@ ax.legend(ncols=3)
 plt.show()
 
 # %%
-# All of them leave much less than ridge regression, and the more samples the less. With 25 samples
-# the stack is ahead of the best single rank; later the two are level. The rule of one standard
-# error pays a little for its small models: it is for reading, the stack is for predicting.
+# All three errors are much lower than that of ridge regression. With 25 samples the stack is
+# better than the best single rank; with more samples both are equally good. The
+# one-standard-error rule has a slightly larger error, since its models are smaller. Use it for
+# interpretation, and the stack for prediction.

@@ -1,15 +1,16 @@
 """
-Complete handwritten digits
-===========================
+Complete handwritten digits: linear and kernel models
+=====================================================
 
-The upper half of a digit is given, the lower half is asked for. Outputs are small pictures, 4 rows
-by 8 columns, and a linear model is compared with a kernel.
+The upper half of a digit predicts the lower half. The outputs are images of 4 rows by 8 columns.
+Two linear models and a kernel model are compared.
 """
 
 # %%
 # Data
 # ----
-# 400 of the digits that ship with scikit-learn to learn from, 600 others to judge.
+# The digits ship with scikit-learn. 400 of them are used for training and 600 others for the
+# test.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,21 +25,20 @@ X, Y, X_new, Y_new = upper[:400], lower[:400], upper[400:], lower[400:]
 # %%
 # Three models
 # ------------
-# All by five-fold cross-validation. The kernel search tries six widths of a Gaussian kernel that
-# it takes from the data, penalties by the eigenvalues of its Gram matrices, and all ranks. Outputs
-# are tensors as they are: nothing is flattened.
+# All models are chosen by five-fold cross-validation. The kernel search compares six widths of a
+# Gaussian kernel, a grid of penalties and all ranks. The outputs keep their shape.
 
 models = {"ridge": RLSCV(), "HOLRR": HOLRRCV(), "kernel HOLRR": KernelHOLRRCV()}
 for name, model in models.items():
     print(f"{name:>12}: R2 {model.fit(X, Y).score(X_new, Y_new):.3f}")
 
 # %%
-# What to see
+# Predictions
 # -----------
-# The upper halves are as given; below the line each model goes on. The linear models paint a mean
-# of what digits with such a top have below, grey and soft. The kernel commits itself more, and its
-# strokes are sharper. Among linear models low rank brings nothing here: 400 samples are many for
-# 32 inputs, and the lower halves of digits use all directions.
+# The upper halves are given, and the part below the line is predicted. The linear models predict
+# blurred lower halves. The strokes of the kernel model are sharper. A low rank does not improve
+# the linear model here, since 400 samples are many for 32 inputs and the lower halves of digits
+# use all directions.
 
 shown = [11, 3, 27, 6, 9, 14, 1, 20]
 rows = {"truth": Y_new} | {name: model.predict(X_new) for name, model in models.items()}
@@ -53,11 +53,11 @@ for (name, halves), line in zip(rows.items(), axes, strict=True):
 plt.show()
 
 # %%
-# Where it is right
-# -----------------
-# R2 of each pixel of the lower half. Best known are two pixels of the last row, where some digits
-# end and others do not. Least known are the sides, of which some pixels are nearly always white,
-# so that there is nothing to tell.
+# R2 of each pixel
+# ----------------
+# Two pixels of the last row are predicted best: some digits end there and others do not. The
+# pixels at the sides are predicted worst. Some of them are white in nearly all digits, so there
+# is nothing to predict.
 
 from holrr.metrics import skill_map
 

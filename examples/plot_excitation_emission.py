@@ -1,18 +1,19 @@
 """
-Calibration from excitation-emission matrices
-=============================================
+Calibration from excitation-emission matrices: tensor inputs
+============================================================
 
-A fluorescence spectrometer measures a sample as a landscape: intensity over emission and
-excitation. The concentrations of three analytes are wanted, while a fourth substance shines into
-all their bands. The landscape of a substance is the product of two spectra: low rank along both
-modes of the inputs, which a flat spectrum does not show.
+A fluorescence spectrometer measures the intensity over emission and excitation wavelengths. The
+concentrations of three analytes are predicted, while an interferent overlaps with all of their
+bands. The matrix of a substance is the product of two spectra, so the inputs have low rank along
+both modes.
 """
 
 # %%
 # Data
 # ----
-# Forty-five calibration samples of 60 x 25 intensities. The interferent lies between the analytes
-# and is up to twice as concentrated; nobody measured how much of it there is.
+# The data are simulated: 45 calibration samples of 60 x 25 intensities. The bands of the
+# interferent lie between those of the analytes. Its concentration is up to twice as high, and
+# unknown.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -50,8 +51,8 @@ X_test, y_test = measure(200, noise=0.2)
 # %%
 # Compare with ridge, PLS and CP-PLS
 # ----------------------------------
-# Ridge regression and PLS see 1500 columns. TensorLy's ``CP_PLSR`` (multilinear PLS) and ``RLSCV``
-# use the two modes. All sizes and penalties come from the same five folds.
+# Ridge regression and PLS use 1500 flat columns. TensorLy's ``CP_PLSR`` (multilinear PLS) and
+# ``RLSCV`` use the two modes. All settings are chosen by the same five folds.
 
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.model_selection import KFold
@@ -92,9 +93,9 @@ for name, predicted in found.items():
     print(f"{name:>13}: RMSE {np.sqrt(np.mean((predicted - y_test.to_numpy()) ** 2)):.3f}")
 
 # %%
-# With the modes, the error is less than half of that without. ``benchmarks/inputs.py`` has the same
-# comparison at four levels of noise over twenty seeds, and with concentrations over time as
-# outputs, for which ``HOLRRCV`` is the model.
+# The methods that use the modes have less than half of the error. ``benchmarks/inputs.py``
+# repeats the comparison for four levels of noise and twenty seeds, and for concentrations over
+# time, where ``HOLRRCV`` applies.
 
 fig, axes = plt.subplots(1, 3, figsize=(9, 3.2), layout="constrained", sharex=True, sharey=True)
 for k, ax in enumerate(axes):
@@ -107,11 +108,10 @@ axes[0].legend(fontsize=8, frameon=False)
 plt.show()
 
 # %%
-# What the model uses
-# -------------------
-# The search keeps a few directions of each mode. Whatever the noise, the coefficients of an analyte
-# are a landscape, too: they are positive at its band, and negative where the interferent or
-# another analyte would be mistaken for it.
+# Coefficients
+# ------------
+# The search keeps a few directions of each mode. The coefficients of an analyte are positive at
+# its own band, and negative at the bands of the interferent (x) and of other analytes.
 
 print(f"input ranks {model.input_rank_} of {X.shape[1:]}")
 coef = model.to_xarray().coef
@@ -139,5 +139,5 @@ for ax in axes[1]:
 plt.show()
 
 # %%
-# The interferent must vary in the calibration samples, as it does here. A substance that appears in
-# new samples only is not accounted for, by none of these methods.
+# The interferent must be present in the calibration samples. None of these methods corrects for a
+# substance that appears in new samples only.

@@ -1,9 +1,9 @@
 """
-From sea temperature to pressure maps
-=====================================
+Predict pressure maps from sea surface temperature
+==================================================
 
-Both sides are fields over ``lat`` and ``lon``, on different grids, and the sea has land in it. The
-fit takes them as they are; the patterns come back as maps.
+Inputs and outputs are fields over ``lat`` and ``lon`` on different grids, and the input field has
+land in it. Both are passed as they are, and the patterns of the model are maps.
 
 .. code-block:: python
 
@@ -16,10 +16,10 @@ fit takes them as they are; the patterns come back as maps.
 # %%
 # Data
 # ----
-# Eighty winters of three months. Two slow patterns of the sea drive the pressure over the ocean in
-# the north: a warm tongue along the equator, and a seesaw further north. Both the sea and the
-# pressure also vary in many ways that have nothing to do with each other, and ships and buoys
-# measure each cell with an error of its own. Cells on land are NaN in every month.
+# The data are simulated: eighty winters of three months. Two slow patterns of the sea surface
+# temperature drive the pressure over the ocean in the north: a warm band along the equator, and a
+# dipole further north. Both fields also have independent variability, and each cell has a
+# measurement error. Cells on land are NaN in every month.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,7 +46,7 @@ def smooth_noise(y, x, n_patches=60):
 
 
 index = rng.normal(size=(time.size, 2))
-for t in range(1, time.size):  # each month remembers the one before
+for t in range(1, time.size):  # each month depends on the month before
     index[t] = 0.7 * index[t - 1] + 0.7 * index[t]
 sea_patterns = [
     bump(lat, lon, 0, 230, 9, 35),
@@ -76,10 +76,10 @@ print(f"{sst.sizes}, {land.mean():.0%} of it land, to {slp.sizes}")
 # %%
 # Skill against climatology
 # -------------------------
-# Neighbouring months are alike, so test samples come in blocks of sixteen winters, and so do the
-# folds of each search. The forecast of climatology is the mean of the training winters. A cell
-# counts by its area, the cosine of its latitude, on both sides: ``input_weight`` in the penalty of
-# its coefficients, ``output_weight`` in the error.
+# Neighbouring months are similar, so the test samples and the folds of each search are blocks of
+# sixteen winters. The reference forecast, the climatology, is the mean of the training winters.
+# Cells are weighted by their area, the cosine of the latitude: ``input_weight`` weights the
+# penalty of the coefficients, ``output_weight`` the error.
 
 from sklearn.model_selection import KFold
 
@@ -111,8 +111,9 @@ for name, parts in forecasts.items():
     print(f"{name}: skill {1 - float(total):.3f}")
 
 # %%
-# Low ranks of the outputs gain over ridge regression, and low ranks of both sides gain once more.
-# Where there is nothing to predict, the skill of ridge regression falls below zero.
+# Low ranks of the outputs improve on ridge regression, and low ranks of inputs and outputs
+# improve further. In cells that the sea does not influence, the skill of ridge regression is
+# below zero.
 
 fig, axes = plt.subplots(1, 3, figsize=(9, 2.6), layout="constrained", sharey=True)
 for ax, (name, skill) in zip(axes, skills.items(), strict=True):
@@ -126,8 +127,8 @@ plt.show()
 # %%
 # Patterns
 # --------
-# ``selection="1se"`` takes the smallest model within one standard error of the best, which is the
-# one to read. Land is grey.
+# ``selection="1se"`` takes the smallest model within one standard error of the best one, which is
+# easier to interpret. Land is grey.
 # sphinx_gallery_thumbnail_number = 2
 
 from holrr.plotting import LoadingsDisplay
@@ -145,14 +146,14 @@ for ax in above.axes_.flat:
 plt.show()
 
 # %%
-# The tongue and the seesaw are there, above, and the pressure that each goes with, below. They are
-# mixed: the model knows the plane that the two drivers span, and within it takes the axes that
-# explain most of the pressure. Such directions are those of redundancy analysis. Maximum covariance
-# analysis takes the directions of most covariance, in which a pattern of the sea can stand first
-# because it is strong, not because it predicts.
+# The upper maps show the band and the dipole, the lower maps the pressure that they predict. Each
+# pattern is a mixture of the two drivers: the model identifies the subspace that they span, and
+# orders the directions in it by the variance of the pressure that they explain, as redundancy
+# analysis does. Maximum covariance analysis orders them by covariance, so that a strong pattern
+# of the sea can come first even if it predicts little.
 #
-# The time series of the patterns are the scores of ``transform``. Everything else is in one
-# Dataset; dimensions of the inputs that the outputs have, too, are marked with ``_input``.
+# ``transform`` returns the time series of the patterns. ``to_xarray`` returns all other results
+# as a Dataset. Dimensions that inputs and outputs share get the suffix ``_input``.
 
 scores = model.transform(sst)
 for k in range(2):

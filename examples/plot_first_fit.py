@@ -1,13 +1,14 @@
 """
-A first fit: ridge, low rank, low multilinear rank
-==================================================
+First fit: ridge, low-rank and higher-order low-rank regression
+===============================================================
 
-The same data, three things that their coefficients are allowed to be. The outputs of a sample are
-a table of 20 by 15 numbers, which a handful of directions along every side of it explain.
+This example fits three linear models to the same data and compares their errors on new samples.
+The output of a sample is a table of 20 by 15 numbers that depends on few directions of each mode.
 """
 
 # %%
-# 100 samples with as much noise as signal; half of them are kept for the test.
+# The data have 100 samples, and the noise is as strong as the signal. Half of the samples are
+# kept for the test.
 
 from holrr.datasets import make_tensor_regression
 
@@ -15,9 +16,10 @@ X, Y = make_tensor_regression(100, 10, (20, 15), rank=(3, 2, 2), snr=1, random_s
 X.shape, Y.shape
 
 # %%
-# Ridge regression treats the 300 outputs as unrelated, low-rank regression lets them share
-# directions of the inputs, and higher-order low-rank regression sees both sides of the table, too.
-# Penalties and ranks are chosen by the same cross-validation.
+# Ridge regression (``RLSCV``) fits the 300 outputs separately. Low-rank regression (``LRRCV``)
+# lets them share directions of the inputs. Higher-order low-rank regression (``HOLRRCV``) also
+# uses few directions along both modes of the table. All of them choose penalty and ranks by
+# five-fold cross-validation.
 
 from holrr import HOLRRCV, LRRCV, RLSCV
 
@@ -25,13 +27,13 @@ models = {m.__name__.removesuffix("CV"): m().fit(X[:50], Y[:50]) for m in (RLSCV
 {name: round(model.score(X[50:], Y[50:]), 3) for name, model in models.items()}
 
 # %%
-# The best single ranks are those of the coefficients that made the data.
+# The best single ranks are the ranks of the true coefficients.
 
 models["HOLRR"].best_params_["rank"]
 
 # %%
-# What the models know of the third input, its coefficients for every output: with noise, with
-# less, and with hardly any.
+# The maps show the coefficients of the third input for every output. Ridge regression has the
+# most noise, ``HOLRRCV`` the least.
 
 import matplotlib.pyplot as plt
 

@@ -1,19 +1,17 @@
 """
-A forecast with intervals, and whether they hold
-================================================
+Forecast with prediction intervals, and their calibration
+=========================================================
 
-Monthly temperature and rain at six stations: from the last two months and the time of the year we
-forecast the next four. Time goes forward. The folds of the search never look back from the future,
-and the last twelve years are kept to test the intervals.
+Monthly temperature and rain at six stations are predicted four months ahead from the last two
+months and the time of the year. The last twelve years are kept for the test of the intervals.
 """
 
 # %%
 # Data
 # ----
-# Fifty years of a familiar kind, made up: a yearly course, an oscillation with a memory of some
-# months that stations feel in different degrees, and noise. ``make_forecast_windows`` cuts the
-# series into past and future months, and ``calendar="harmonics"`` adds the time of the year to the
-# inputs.
+# The data are simulated: fifty years with an annual cycle, an oscillation that lasts some months
+# and affects the stations differently, and noise. ``make_forecast_windows`` cuts the series into
+# past and future months, and ``calendar="harmonics"`` adds the time of the year to the inputs.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,16 +47,18 @@ Y = xr.DataArray(
 # %%
 # Fit to the past
 # ---------------
+# ``TimeSeriesSplit`` makes folds whose training samples come before their test samples.
+
 past, future = {"time": slice("2007-08")}, {"time": slice("2008-01", None)}
 model = HOLRRCV(cv=TimeSeriesSplit(6)).fit(X.sel(past), Y.sel(past))
 score = model.score(X.sel(future), Y.sel(future))
 print(f"best single ranks {model.best_params_['rank']}, R2 of the last twelve years {score:.2f}")
 
 # %%
-# Most of that R2 is the calendar. The skill against the mean of each month of the year says what
-# is known beyond it: something for temperature one month ahead, at the stations that feel the
-# oscillation most, and little of it later on, for rain, or elsewhere. Where the map is red the
-# plain calendar would have been better.
+# Most of this R2 comes from the annual cycle. The skill against the mean of each month of the
+# year removes it: the model predicts temperature one month ahead at the stations that the
+# oscillation affects most, and little else. In red cells the mean of the month is the better
+# forecast.
 
 climatology = Y.sel(past).groupby("time.month").mean()
 expected = climatology.sel(month=Y.sel(future).time.dt.month).to_numpy()
@@ -66,10 +66,10 @@ SkillMapDisplay.from_estimator(model, X.sel(future), Y.sel(future), reference=ex
 plt.show()
 
 # %%
-# The forecast
-# ------------
-# One month ahead in Bergen. The band is to hold nine of ten observations. Here it held some more;
-# over all 48 numbers of a forecast it is nine of ten.
+# Forecast and intervals
+# ----------------------
+# The figure shows the temperature in Bergen one month ahead. The 90 percent band contains a few
+# more observations than it should; over all 48 outputs it contains 90 percent.
 
 low, high = model.predict_interval(X.sel(future), coverage=0.9)
 at = {"lead": 1, "station": "Bergen", "variable": "temperature"}
@@ -87,13 +87,13 @@ print(f"inside: {1 - float(out.mean()):.1%} in Bergen, {coverage:.1%} of all")
 plt.show()
 
 # %%
-# Do they hold at every level?
-# ----------------------------
-# What was asked for against what lay inside, for intervals of each entry and for bands that are to
-# hold all 48 numbers of a forecast at once. The former are within a point or two of the diagonal.
-# The latter lie below it, by up to ten points: there are few windows that do not overlap, and of
-# each only the largest error counts. Where samples follow each other in time, nobody can promise
-# coverage.
+# Calibration
+# -----------
+# The figure compares the nominal with the observed coverage, for intervals of each output
+# (``"entry"``) and for bands that should contain all 48 outputs at once (``"simultaneous"``). The
+# former are within two percentage points of the diagonal. The latter are up to ten points below
+# it, since few windows do not overlap and only the largest error of each window counts. The
+# coverage is not guaranteed for samples that depend on each other.
 
 fig, ax = plt.subplots(figsize=(4.5, 4.5), layout="constrained")
 for kind in ("entry", "simultaneous"):

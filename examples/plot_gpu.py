@@ -1,16 +1,16 @@
 """
-The same code on a GPU
-======================
+Fit on a GPU with PyTorch or CuPy
+=================================
 
-Arrays of torch, CuPy and others that follow the array API standard are fitted where they are, and
-predictions come back in the same library and on the same device. Nothing has to be switched on.
-This page uses a CUDA device if torch finds one, and otherwise the CPU, where the same lines run.
+Arrays of PyTorch, CuPy and other libraries that follow the array API standard are fitted on their
+device, and predictions are arrays of the same library on the same device. This example uses a
+CUDA device if PyTorch finds one, and the CPU otherwise.
 """
 
 # %%
-# Which device
-# ------------
-# torch is optional. Without it this page goes on with NumPy, and says so.
+# Device
+# ------
+# PyTorch is optional. Without it this example uses NumPy only.
 
 import time
 
@@ -27,7 +27,8 @@ print("torch on " + device if torch is not None else "torch is not installed: Nu
 # %%
 # Data
 # ----
-# 4000 samples, 40 inputs, outputs of 30 x 20. ``to_device`` is all that is new in the code.
+# The data have 4000 samples, 40 inputs and outputs of 30 x 20. ``to_device`` moves them to the
+# device.
 
 from holrr import HOLRR, HOLRRCV, KernelHOLRR
 from holrr.datasets import make_tensor_regression
@@ -46,8 +47,8 @@ def to_numpy(A):
 # %%
 # Fit in both libraries
 # ---------------------
-# A linear fit, a search over all ranks and penalties, and a kernel fit of 1000 samples, first with
-# NumPy, then with torch.
+# Three models are fitted with NumPy and with PyTorch: a linear model, a search over ranks and
+# penalties, and a kernel model of 1000 samples.
 
 models = {
     "HOLRR": (HOLRR(rank=4), 4000),
@@ -67,12 +68,11 @@ for name, (model, n) in models.items():
     print(f"{name}: rank {model.rank_}, relative difference of the predictions {difference:.0e}")
 
 # %%
-# What to see
-# -----------
-# The predictions agree to about as many digits as float64 has, on whatever device. The bars are
-# the times of fit and prediction on the machine that built this page. On a CPU they are of the
-# same order, since both libraries call the same kind of BLAS; a GPU pays for large outputs and
-# many samples. What it brings there was measured on the page of benchmarks.
+# Times on this machine
+# ---------------------
+# The predictions agree to nearly all digits of float64. The bars show the times of fit and
+# prediction on the machine that built this page. A CPU takes similar times with both libraries. A
+# GPU is faster for large outputs and many samples; :doc:`/benchmarks` has measured times.
 
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 for k, (name, times) in enumerate(seconds.items()):

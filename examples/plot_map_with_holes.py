@@ -1,17 +1,18 @@
 """
-A map with holes: clouds, and a sea without stations
-====================================================
+Missing values in maps: clouds and sea
+======================================
 
-Satellites see the ground where no cloud is, and some cells are never seen at all. With
-``missing="ignore"`` the fit uses the observed cells only, and the predictions are complete maps.
+Satellites do not observe the ground below clouds, and some cells are never observed. With
+``missing="ignore"`` the model is fitted to the observed cells, and the predictions are complete
+maps.
 """
 
 # %%
 # Data
 # ----
-# Daily maps of soil moisture, 30 x 40 cells, driven by six measured quantities, for 120 days.
-# Clouds hide two fifths of the land, another part each day, and the sea in the south-east has
-# no soil.
+# The data are simulated: 120 daily maps of soil moisture with 30 x 40 cells, which depend on six
+# measured quantities. Clouds hide two fifths of the land, a different part each day. The sea in
+# the south-east is never observed.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,9 +38,10 @@ maps = xr.DataArray(seen, coords={"day": day, "lat": lat, "lon": lon}, name="moi
 print(f"clouds hide {np.isnan(seen[:, ~sea]).mean():.0%} of the land")
 
 # %%
-# Fit around the holes
-# --------------------
-# Ridge regression does it, too, each cell from the days on which it was seen.
+# Fit to the observed cells
+# -------------------------
+# Ridge regression also accepts missing values. It fits each cell to the days on which it was
+# observed.
 
 from holrr import HOLRRCV, RLSCV
 
@@ -51,16 +53,15 @@ for name, found in {"HOLRR": model, "ridge": ridge}.items():
     print(f"{name}: RMSE {np.sqrt(np.mean(error**2)):.2f} about the truth, clouds included")
 
 # %%
-# What to see
-# -----------
-# White is what nobody saw. Ridge regression fills the clouds with a grainy map, since each cell
-# knows only its own past; HOLRR, which knows that neighbours move together without being told who
-# they are, leaves less than half of that error. Cells that were never seen stay empty: nothing is
-# made up for the sea.
+# Predicted maps
+# --------------
+# Missing cells are white. The map of ridge regression is noisy, since each cell is fitted
+# separately. The error of HOLRR is less than half as large, since it finds that neighbouring
+# cells vary together. Cells that are never observed stay empty.
 
 today = 17
 panels = {
-    "the truth": np.where(sea, np.nan, truth[today]),
+    "truth": np.where(sea, np.nan, truth[today]),
     "observed": maps[today],
     "ridge": ridge.predict(drivers)[today],
     "HOLRR": model.predict(drivers)[today],
@@ -74,7 +75,7 @@ fig.colorbar(drawn, ax=axes, label="soil moisture, anomaly")
 plt.show()
 
 # %%
-# The filled maps are one line. They keep what was observed and take the model elsewhere:
+# Imputation takes one line. The result keeps the observed values and has predictions elsewhere.
 
 filled = maps.fillna(model.predict(drivers))
-print(f"holes left on land: {int(np.isnan(filled.to_numpy()[:, ~sea]).sum())}")
+print(f"missing cells left on land: {int(np.isnan(filled.to_numpy()[:, ~sea]).sum())}")

@@ -1,10 +1,9 @@
 """
-Predict a map from indices, with intervals
-==========================================
+Predict a map from climate indices, with prediction intervals
+=============================================================
 
-Four climate indices are known; what does the temperature look like everywhere? The output of a
-sample is a map, 24 latitudes by 36 longitudes. Names and coordinates go in and come out again. The
-whole task, from the files on:
+Four climate indices predict a temperature map of 24 latitudes by 36 longitudes. Labels and
+coordinates of the inputs and outputs are kept. The complete code, starting from files:
 
 .. code-block:: python
 
@@ -18,14 +17,15 @@ whole task, from the files on:
     predicted = model.predict(indices["2010":])
     low, high = model.predict_interval(indices["2010":], coverage=0.9)
 
-The rest of the page makes the files and looks at the answer.
+The rest of this example writes the files and shows the results.
 """
 
 # %%
-# The files
-# ---------
-# Forty years of monthly anomalies. Each index moves a broad pattern of the map, and each cell has
-# noise of its own, twice as strong in the west as in the east.
+# Data
+# ----
+# ``make_climate_maps`` simulates forty years of monthly anomalies. Each index has a broad pattern
+# on the map. The noise of each cell is independent, and twice as strong at longitudes below 180
+# degrees.
 
 import tempfile
 from pathlib import Path
@@ -35,35 +35,18 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-rng = np.random.default_rng(0)
-time = pd.date_range("1980-01", "2019-12", freq="MS", name="time")
-columns = ["ENSO", "NAO", "PDO", "SAM"]
-indices = pd.DataFrame(rng.normal(size=(len(time), 4)), index=time, columns=columns)
-lat, lon = np.linspace(-60, 60, 24), np.linspace(0, 350, 36)
-centres = [(0, 220, 25, 50), (50, 330, 15, 40), (35, 180, 15, 35), (-50, 100, 12, 90)]
-patterns = np.stack(
-    [
-        np.exp(-(((lat[:, None] - a) / h) ** 2) - ((lon - b) / w) ** 2)
-        - 0.5 * np.exp(-(((lat[:, None] + 5) / 20) ** 2) - ((lon - b + 90) / w) ** 2)
-        for a, b, h, w in centres
-    ]
-)
-noise = np.where(lon < 180, 0.8, 0.4) * rng.normal(size=(len(time), 24, 36))
-maps = xr.DataArray(
-    np.tensordot(indices.to_numpy(), patterns, 1) + noise,
-    coords={"time": time, "lat": lat, "lon": lon},
-    name="temperature",
-    attrs={"units": "K"},
-)
+from holrr.datasets import make_climate_maps
+
+indices, maps = make_climate_maps(labelled=True, random_state=0)
 folder = Path(tempfile.mkdtemp())
 indices.to_csv(folder / "indices.csv")
 maps.to_netcdf(folder / "maps.nc")
 
 # %%
-# Fit, predict, intervals
-# -----------------------
-# Penalty and ranks of all three modes are chosen by cross-validation. The intervals are quantiles
-# of the held-out residuals of that search, for each cell by itself.
+# Fit and predict
+# ---------------
+# ``HOLRRCV`` chooses the penalty and the ranks of all three modes by cross-validation. The
+# intervals are quantiles of the held-out residuals of the search, for each cell separately.
 
 from holrr import HOLRRCV
 
@@ -80,27 +63,27 @@ print(f"best single ranks {model.best_params_['rank']}, R2 {score:.2f}")
 print(f"{float(inside.mean()):.3f} of the new observations lie in their 90 percent interval")
 
 # %%
-# What to see
-# -----------
-# On the left is what was observed in one month, beside it the prediction: the patterns without the
-# noise. Third, the half width of the interval, twice as wide in the west, where the noise is twice
-# as strong; it was told nothing of that. On the right, cells are dotted whose interval does not
-# hold zero: there, in this month, the sign of a new observation can be told.
+# Maps
+# ----
+# The figure shows an observed month and its prediction, the half width of the interval, and the
+# cells whose interval does not contain zero (dots). The intervals are twice as wide where the
+# noise is twice as strong.
 
 month = int(np.abs(indices.loc["2010":, "ENSO"]).argmax())
 panels = {
-    "observed": (observed, "RdBu_r", -3, 3),
-    "predicted": (predicted, "RdBu_r", -3, 3),
-    "half width of the interval": ((high - low) / 2, "viridis", 0, 1.6),
-    "where the sign can be told": (predicted, "RdBu_r", -3, 3),
+    "observed": (observed, "RdBu_r", -4, 4),
+    "predicted": (predicted, "RdBu_r", -4, 4),
+    "half width of the 90 % interval": ((high - low) / 2, "viridis", 0, 1.6),
+    "interval without zero": (predicted, "RdBu_r", -4, 4),
 }
 fig, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained", sharex=True, sharey=True)
 for ax, (title, (field, cmap, vmin, vmax)) in zip(axes.flat, panels.items(), strict=True):
-    drawn = ax.pcolormesh(lon, lat, field[month], cmap=cmap, vmin=vmin, vmax=vmax)
+    drawn = ax.pcolormesh(maps.lon, maps.lat, field[month], cmap=cmap, vmin=vmin, vmax=vmax)
     ax.set_title(title)
-    fig.colorbar(drawn, ax=ax, label="K")
+    fig.colorbar(drawn, ax=ax, label="temperature, K")
 sure = ((low[month] > 0) | (high[month] < 0)).to_numpy()
-axes[1, 1].plot(lon[np.nonzero(sure)[1]], lat[np.nonzero(sure)[0]], "k.", markersize=2)
-axes[1, 0].set(xlabel="longitude", ylabel="latitude")
+rows, columns = np.nonzero(sure)
+axes[1, 1].plot(maps.lon[columns], maps.lat[rows], "k.", markersize=2)
+axes[1, 0].set(xlabel="longitude, °E", ylabel="latitude, °N")
 fig.suptitle(f"{pd.Timestamp(observed.time.values[month]):%B %Y}")
 plt.show()

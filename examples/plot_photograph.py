@@ -1,17 +1,17 @@
 """
-A photograph as coefficients
-============================
+Recover a photograph: coefficients as an image
+==============================================
 
-What a rank constraint does is easiest to see when the coefficients are a picture. Each sample is a
-noisy mixture of the rows of a photograph; the regression has to find the photograph.
+The coefficients of this regression are a photograph, so the effect of a rank constraint is
+visible. Each sample is a noisy mixture of the rows of the photograph.
 """
 
 # %%
 # Data
 # ----
-# A part of ``china.jpg``, which ships with scikit-learn, 120 x 160 pixels in three colours. The
-# inputs are 120 random numbers, the output is the mixture of the rows with these weights, 160
-# columns by three colours, and noise is added to it.
+# The photograph is a part of ``china.jpg``, which ships with scikit-learn: 120 x 160 pixels in
+# three colours. The inputs are 120 random numbers. The output is the mixture of the rows with
+# these weights, 160 columns by three colours, plus noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,10 +25,10 @@ X, Y, W = make_image_regression(picture, task="rows", n_samples=200, noise=1.5, 
 print(X.shape, Y.shape)
 
 # %%
-# Ridge, low rank, low multilinear rank
-# -------------------------------------
-# Each chooses its penalty, and its ranks, by five-fold cross-validation on a grid of the same
-# penalties.
+# Three models
+# ------------
+# Each search chooses the penalty and the ranks by five-fold cross-validation, with the same grid
+# of penalties.
 
 alphas = np.logspace(-3, 3, 13)
 models = {
@@ -43,13 +43,13 @@ for name, model in models.items():
     print(f"{name:>8}: rank {getattr(model, 'rank_', 'full')}, relative error {error:.3f}")
 
 # %%
-# What to see
-# -----------
-# Ridge regression keeps the noise of every pixel. Low-rank regression sees rows against all the
-# rest, columns and colours alike, and leaves stripes in all colours of noise. HOLRR sees three
-# modes: rows, columns, colours. It gives up one of the three directions of colour, so that stripes
-# have next to no colour of their own, at the price of paler tiles. Its error is less than half of
-# ridge's, and a tenth below that of low rank.
+# Estimated photographs
+# ---------------------
+# The estimate of ridge regression has noise in every pixel. Low-rank regression restricts the
+# rank of rows against columns and colours together, and leaves coloured stripes. HOLRR restricts
+# the ranks of rows, columns and colours. It keeps two of the three directions of colour, so that
+# the stripes have hardly any colour and the tiles are paler. Its error is less than half of that
+# of ridge regression, and a tenth lower than that of low-rank regression.
 
 fig, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained")
 for ax, (name, coef) in zip(axes.flat, found.items(), strict=True):

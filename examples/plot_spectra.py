@@ -2,9 +2,8 @@
 Spectra in a CSV file: choose the ranks and read the factors
 ============================================================
 
-Sixty mixtures of six ingredients, each measured by three instruments at 120 wavelengths. One row
-of a file is one mixture, and the spectra have a header of two rows, instrument and wavelength. The
-whole task, from the files to the picture of the factors:
+Sixty mixtures of six ingredients are measured by three instruments at 120 wavelengths. A row of
+the file is a mixture, and the header has two rows: instrument and wavelength. The complete code:
 
 .. code-block:: python
 
@@ -18,16 +17,16 @@ whole task, from the files to the picture of the factors:
     model = HOLRRCV(selection="1se").fit(recipe, spectra)
     LoadingsDisplay.from_estimator(model)
 
-Headers are text in a CSV file; the sixth of these lines makes numbers of the wavelengths, so that
-they are drawn as a line.
+The header of a CSV file is text. The sixth line converts the wavelengths to numbers, so that they
+are drawn as a line.
 """
 
 # %%
-# The files
-# ---------
-# Two of the ingredients absorb light, each in its own bands. A third scatters it, which lifts the
-# short wavelengths. The other three do nothing. The instruments answer each of them with a gain of
-# their own, and their baselines tilt from mixture to mixture, as those of real instruments do.
+# Data
+# ----
+# The data are simulated. Two ingredients absorb light in different bands. A third one scatters
+# light, mainly at short wavelengths. The other three have no effect. The instruments have
+# different gains, and their baselines have a different slope for each mixture.
 
 import tempfile
 from pathlib import Path
@@ -58,10 +57,10 @@ pd.DataFrame(values.reshape(60, -1), recipe.index, header).to_csv(folder / "spec
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# From the files to the ranks
-# ---------------------------
+# Choose the ranks
+# ----------------
 # Each level of the header is a mode of the output tensor. ``selection="1se"`` takes the smallest
-# model within one standard error of the best, which is the one to read.
+# model within one standard error of the best one, which is easier to interpret.
 
 from holrr import HOLRRCV
 from holrr.plotting import LoadingsDisplay, RankSurfaceDisplay
@@ -73,23 +72,22 @@ model = HOLRRCV(selection="1se").fit(recipe, spectra)
 print(f"ranks {model.rank_} of {model.coef_.shape}, penalty {model.alpha_:.2g}")
 
 # %%
-# Three directions of the ingredients, two of the instruments, three of the wavelengths. The curves
-# of the held-out error fall up to there and are flat beyond, and ridge regression, the dotted line
-# beside the penalty, is a little worse.
+# The model has three directions of the ingredients, two of the instruments and three of the
+# wavelengths. The held-out error falls up to these ranks and is flat beyond them. The error of
+# ridge regression, the dotted line in the panel of the penalty, is slightly larger.
 
 RankSurfaceDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# The factors
-# -----------
-# From above: which ingredients make each score, which instruments answer, and at which
-# wavelengths. The first is fat, whose scattering lifts the short wavelengths (the signs of both
-# bars and line are turned: only their product counts). The second is sugar with its band at 1350
-# nm, the third caffeine with its bands at 1150 and 1450 nm. Since the parts of a mixture add up to
-# one, more of the one is less of the others, hence the small bars of opposite sign. Nearly all of
-# the energy is common to the three instruments; what is left, 3.5 percent, tells B from the
-# others.
+# Read the factors
+# ----------------
+# The rows show the loadings of the ingredients, the instruments and the wavelengths. The first
+# column is fat, which scatters short wavelengths (two signs are reversed; only their product has
+# a meaning). The second is sugar with its band at 1350 nm, the third caffeine with its bands at
+# 1150 and 1450 nm. The parts of a mixture add up to one, so that the other ingredients have small
+# loadings of the opposite sign. Nearly all of the energy is common to the three instruments; the
+# remaining 3.5 percent separate B from the others.
 
 LoadingsDisplay.from_estimator(model)
 plt.show()
@@ -97,9 +95,9 @@ plt.show()
 # %%
 # Compare with PLS
 # ----------------
-# Partial least squares, the usual tool for spectra, sees a flat row of 360 numbers. Both searches
-# choose their size by five folds within each of five outer folds, whose errors are these. PLS may
-# keep up to all six directions of the inputs, ``HOLRRCV`` mixes all ranks.
+# Partial least squares (PLS), a common method for spectra, treats the 360 outputs as a flat row.
+# Both searches choose their settings by five inner folds, and the errors are those of five outer
+# folds. PLS chooses up to six components, and ``HOLRRCV`` mixes models of several ranks.
 
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -116,7 +114,7 @@ for name, search in searches.items():
     print(f"{name:>6}: RMSE {np.sqrt(mse.mean()):.4f}")
 
 # %%
-# Most of that is noise, tilt included, which nothing can predict. Of what lies above it, in mean
-# squares, HOLRR has about half as much as PLS.
+# Most of the error is noise and baselines, which cannot be predicted. The part above this level,
+# in mean squares, is about half as large for HOLRR as for PLS.
 
 print(f" noise: RMSE {np.sqrt(np.mean((values - 1 - signal) ** 2)):.4f}")

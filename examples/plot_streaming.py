@@ -1,18 +1,17 @@
 """
-Streams and files beyond memory
-===============================
+Streams and files: fit data that do not fit into memory
+=======================================================
 
-A linear fit needs the data only through their moments, whose size does not depend on the number of
-samples. So a model can be brought up to date with every batch that arrives, and data on disk are
-read once, in blocks, with the same answer.
+A linear fit needs only the moments of the data, whose size does not depend on the number of
+samples. A model can be updated with every batch, and data on disk are read in blocks, with the
+same result.
 """
 
 # %%
 # A stream
 # --------
-# Batches of 20 samples arrive. ``partial_fit`` adds each to what the model knows, and after any of
-# them it is the model of all samples so far. We follow its error on fresh data, beside that of
-# ridge regression on the same stream.
+# Batches of 20 samples arrive. After each call of ``partial_fit`` the model is the fit to all
+# samples so far. The figure shows its error on new samples, and that of ridge regression.
 
 import tempfile
 from pathlib import Path
@@ -37,23 +36,23 @@ for n in seen:
         errors[name].append(np.linalg.norm(error) / np.linalg.norm(truth))
 
 # %%
-# What to see: both errors fall as one over the root of the number of samples. HOLRR has 135
-# parameters where ridge has 3000, and is at each moment about as good as ridge with seven times as
-# many samples.
+# Both errors are proportional to one over the square root of the number of samples. HOLRR has 135
+# parameters and ridge regression has 3000. Ridge regression needs about seven times as many
+# samples for the same error.
 
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, error in errors.items():
     ax.loglog(seen, error, label=name)
-ax.set(xlabel="samples so far", ylabel="relative error on fresh data")
+ax.set(xlabel="samples so far", ylabel="relative error on new samples")
 ax.legend()
 plt.show()
 
 # %%
 # A file
 # ------
-# The same outputs in a file, opened as a memory map. It is fitted like an array; with a budget of
-# one mebibyte it is read in blocks that keep to it. The stream, the file and the arrays in memory
-# give the same coefficients.
+# The same outputs are in a file, which is opened as a memory map and passed like an array. With a
+# memory budget of one mebibyte it is read in small blocks. The stream, the file and the arrays in
+# memory give the same coefficients.
 
 path = Path(tempfile.mkdtemp()) / "Y.npy"
 np.save(path, Y[:2000])
@@ -67,7 +66,8 @@ for name, model in {"stream": models["HOLRR"], "file": on_disk}.items():
 # %%
 # Two machines
 # ------------
-# Moments add up. Each machine sends its own, and the sum is that of all the data.
+# Moments can be added. Each machine computes the moments of its own data, and the sum is that of
+# all data.
 
 here, there = Moments.from_arrays(X[:800], Y[:800]), Moments.from_arrays(X[800:2000], Y[800:2000])
 both = HOLRR(rank=3).fit_moments(here + there)

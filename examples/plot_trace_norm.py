@@ -1,17 +1,16 @@
 """
-Penalties instead of ranks: the trace norm and MLMT-NC
-======================================================
+Trace norm and MLMT-NC: penalties instead of rank bounds
+========================================================
 
 ``HOLRR`` bounds the ranks. Two other methods penalise them: the sum of the trace norms of all
-unfoldings, which is convex, and the squared norms of core and factors (MLMT-NC). They have the
-same interface, so that a comparison is a loop.
+unfoldings, which is convex, and the squared norms of core and factors (MLMT-NC).
 """
 
 # %%
 # Data
 # ----
-# Ten inputs, outputs of 8 x 8, coefficients of rank (3, 2, 3), as much noise as signal; 60 samples
-# to learn from.
+# The data have ten inputs, outputs of 8 x 8 and coefficients of rank (3, 2, 3). The noise is as
+# strong as the signal. The training set has 60 samples.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,11 +24,11 @@ X, Y, W = make_tensor_regression(
 X, Y, X_new, Y_new = X[:60], Y[:60], X[60:], Y[60:]
 
 # %%
-# The path of the trace norm
-# --------------------------
-# As the penalty grows, singular values of each unfolding are set to zero one after the other, and
-# at ``penalty_max_`` all of them are. ``warm_start`` goes on from the fit before. Each fit stops
-# at a certified distance from the minimum.
+# Regularization path of the trace norm
+# -------------------------------------
+# With a growing penalty the singular values of the unfoldings become zero one after the other. At
+# ``penalty_max_`` all of them are zero. With ``warm_start=True`` a fit starts from the previous
+# one. Each fit has a certified distance from the minimum.
 
 model = TraceNormRegression(warm_start=True)
 largest = model.fit(X, Y).penalty_max_
@@ -43,12 +42,12 @@ for penalty in penalties:
 print(f"largest certified distance from the minimum: {max(gaps):.0e}")
 
 # %%
-# What to see
-# -----------
-# Where the error of the coefficients is least, near a tenth of the largest penalty, no singular
-# value is zero yet: all ranks are full. The true ranks (3, 2, 3) appear at a third of it, and by
-# then the error is more than one and a half times as large, since what is large is shrunk as much
-# as what is small.
+# Ranks and errors
+# ----------------
+# The error of the coefficients is least near a tenth of the largest penalty, where all ranks are
+# full. The true ranks (3, 2, 3) appear at a third of the largest penalty. The error is more than
+# one and a half times as large there, since large singular values are shrunk as much as small
+# ones.
 
 fig, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(6, 6), layout="constrained")
 for mode, name in enumerate(["input", "first output mode", "second output mode"]):
@@ -61,10 +60,10 @@ bottom.set(xlabel="penalty, as a share of the largest", ylabel="error of the coe
 plt.show()
 
 # %%
-# All methods, each with its own search
-# -------------------------------------
-# Five folds each. ``MLMTNCCV`` takes the ranks that HOLRR predicts held-out data best with and
-# looks for the penalty.
+# Comparison of the searches
+# --------------------------
+# All searches use five folds. ``MLMTNCCV`` takes the ranks with the least held-out error of
+# HOLRR, and chooses the penalty.
 
 for search in (RLSCV(), TraceNormRegressionCV(), MLMTNCCV(), HOLRRCV()):
     search.fit(X, Y)
@@ -73,5 +72,5 @@ for search in (RLSCV(), TraceNormRegressionCV(), MLMTNCCV(), HOLRRCV()):
     print(f"{name:>22}: error of the coefficients {error:.3f}, R2 {search.score(X_new, Y_new):.3f}")
 
 # %%
-# MLMT-NC and HOLRR are level. The trace norm is well ahead of ridge regression and well behind the
-# two.
+# MLMT-NC and HOLRR have similar errors. The error of the trace norm lies between theirs and that
+# of ridge regression.

@@ -229,7 +229,7 @@ def test_pictures_have_twice_the_resolution_of_the_page_and_are_small():
         twin = path.with_name(path.name.replace("_dark", ""))
         # Widths of twins may differ where labels are cut to the size of the figure.
         assert abs(unpack(">I", twin.read_bytes()[16:20])[0] - width) <= 4, path.name
-        assert 2 * 400 < width < 2 * 1500, path.name
+        assert 2 * 350 < width < 2 * 1500, path.name
         assert path.stat().st_size < 260_000, path.name
         assert height < 2 * 1200, path.name
 

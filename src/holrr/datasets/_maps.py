@@ -68,7 +68,7 @@ def make_climate_maps(
 def _pattern(
     lat: np.ndarray, lon: np.ndarray, centre: float, middle: float, height: float, width: float
 ) -> np.ndarray:
-    """Return a warm centre and, 90 degrees to the west, a weaker cold one, in kelvin."""
+    """A warm centre, and a weaker cold centre 90 degrees to the west of it; in kelvin."""
     warm = np.exp(-(((lat - centre) / height) ** 2) - ((lon - middle) / width) ** 2)
     cold = np.exp(-(((lat + 5) / 20) ** 2) - ((lon - middle + 90) / width) ** 2)
     return 1.5 * warm - 0.75 * cold
