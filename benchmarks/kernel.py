@@ -6,7 +6,8 @@ KernelRidge is fitted to the flattened outputs. In the first table, the methods 
 repeat, and their medians are compared. The second table compares the search over all ranks and 13
 penalties in 5 folds with searches over the same penalties alone: GridSearchCV of KernelRidge, and
 KernelRidgeCV of himalaya with one penalty for all outputs. The third part fits 100,000 samples with
-landmarks in a separate process, and prints the peak memory of this process including the data. The script takes about two minutes on two cores, or half a minute with --quick.
+landmarks in a separate process, and prints the peak memory of this process including the data. The
+script takes about two minutes on two cores, or half a minute with --quick.
 """
 
 from __future__ import annotations

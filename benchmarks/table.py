@@ -6,8 +6,8 @@
 Each row is a ratio of two medians. The two functions, which are those of the other scripts, take
 turns in one run. The second form needs torch with CUDA. --write also writes the table to
 docs/developer_benchmarks.md, including missed targets. The script takes twenty minutes on two idle
-cores, most of them for the searches. --quick uses a fraction of the samples and takes some seconds; it
-only checks that every row can be measured.
+cores, most of them for the searches. --quick uses a fraction of the samples and takes some seconds;
+it only checks that every row can be measured.
 """
 
 from __future__ import annotations
