@@ -48,7 +48,7 @@ def test_a_report_on_new_samples_has_the_scores_of_python(folder):
     assert done.returncode == 0, done.stderr
     X, Y = np.load(folder / "X_new.npy"), np.load(folder / "Y_new.npy")
     found = r2(Y, load(folder / "model.holrr").predict(X))
-    assert f"R2 {found:.4g} (95 %" in done.stdout
+    assert f"R2 {found:.6g} (95 %" in done.stdout
     page = (folder / "new.html").read_text("utf-8")
     assert "<h1>A &amp; B</h1>" in page
     assert f"R2 is {found:.3f}" in page

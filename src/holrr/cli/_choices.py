@@ -33,6 +33,7 @@ KINDS = {
 }
 # Parameters that only some models have, and their options.
 _OPTIONAL = {
+    "loss": "--loss",
     "input_rank": "--input-rank",
     "output_weight": "--output-weight",
     "blocks": "--blocks",
@@ -80,6 +81,8 @@ def make_estimator(
         common["blocks"] = _blocks(options.blocks, *_columns_of(X, names, options.sample_dim))
     if options.own is not None:
         common["own"] = options.own
+    if options.loss is not None:
+        common["loss"] = options.loss
     if takes(model, "kernel"):
         common["kernel"] = options.kernel or "rbf"
     if options.missing is not None and takes(model, "missing"):

@@ -52,6 +52,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--kernel", metavar="NAME", help=kernels)
     add("--gamma", type=float, metavar="G", help="width of the kernel")
     add("--no-intercept", action="store_true", help="fit no intercept")
+    loss = "huber: a robust fit, which outliers among the samples change little"
+    add("--loss", choices=("squared", "huber"), help=loss)
     missing = "ignore: leave out blank cells and NaN in Y, which are missing outputs"
     add("--missing", type=parse.parse_missing, choices=("raise", "ignore"), help=missing)
     features = "drop: leave out inputs that are missing in every sample, such as land in a field"
@@ -98,7 +100,7 @@ def _run(options: argparse.Namespace) -> None:
     names, X = (X.columns, X.values) if isinstance(X, Plain) else (None, X)
     Y = Y.values if isinstance(Y, Plain) else Y
     kernel = choices.takes(options.model, "kernel")
-    if kernel or options.time_series or options.missing == "ignore":
+    if kernel or options.time_series or options.missing == "ignore" or options.loss == "huber":
         X, Y = in_memory(X), in_memory(Y)
     search = {"groups": groups} if choices.wants_search(options) else {}
     with reporting("fit"):

@@ -54,7 +54,7 @@ def _run(options: argparse.Namespace) -> None:
         report.save(options.output.path)
     model = report.evaluation.names[0]
     r2 = report.evaluation.r2(model)
-    print(f"R2 {r2.value:.4g} (95 % confidence interval {r2.low:.4g} to {r2.high:.4g})")
+    print(f"R2 {r2.value:.6g} (95 % confidence interval {r2.low:.4g} to {r2.high:.4g})")
     print(f"report saved to {options.output}")
 
 
