@@ -358,8 +358,8 @@ def _differences(tasks: dict, method: str, peers: dict, peer: str) -> list[dict]
         if method in tasks[name] and peer in peers.get(name, {}):
             a, b = fold_errors(tasks[name][method]), fold_errors(peers[name][peer])
             percent, error = difference(a, b)
-            # Ratios of means are consistent, unlike means of ratios: the ratio of stack to best rank
-            # times that of best rank to ridge is the ratio of stack to ridge.
+            # Ratios of means are consistent, unlike means of ratios: that of stack to best rank
+            # times that of best rank to ridge is that of stack to ridge.
             found.append({"percent": percent, "error": error, "ratio": a.mean() / b.mean()})
     return found
 

@@ -1,17 +1,17 @@
 """
-Choose the ranks: the surface, one standard error, the stack
-============================================================
+Choose ranks and penalty by cross-validation
+============================================
 
-Coefficients of order four have four ranks, and a grid over them would mean thousands of fits.
-``HOLRRCV`` computes the held-out error of every rank and penalty, exactly, for the price of a few
-fits. This page shows the surface and the three ways of choosing from it.
+Coefficients of order four have four ranks, and a grid search over all ranks would need thousands of
+fits. ``HOLRRCV`` computes the exact held-out error of every rank and penalty at the cost of a few
+fits. This example shows the error surface and compares three ways to choose a model from it.
 """
 
 # %%
 # Data
 # ----
-# Twelve inputs, outputs of 10 x 8 x 5, coefficients of ranks (4, 3, 2, 2), and noise of twice the
-# size of the signal.
+# There are twelve inputs and outputs of 10 x 8 x 5. The coefficients have the ranks (4, 3, 2, 2),
+# and the noise has twice the standard deviation of the signal.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,31 +28,31 @@ model = HOLRRCV(selection="1se").fit(X[:150], Y[:150])
 print(f"{model.cv_results_['mean_mse'].size:,} models compared, rank {model.rank_} chosen")
 
 # %%
-# The surface
-# -----------
-# The curves are the held-out error along the rank of each mode, the others as chosen, and the error
-# along the penalty, with that of the mean and that of ridge regression as dotted lines; the maps
-# are pairs of modes. Too small a rank costs much, too large a rank little: the error falls steeply
-# up to the choice and rises slowly beyond it. A white line encloses what is within one standard
-# error of the choice.
+# Error surface
+# -------------
+# The curves show the held-out error as a function of the rank of each mode, with the other ranks at
+# their chosen values, and as a function of the penalty. The dotted lines are the errors of the mean
+# and of ridge regression. The maps show pairs of modes. The error decreases steeply up to the
+# chosen rank and increases slowly beyond it: a rank that is too small costs more than one that is
+# too large. The white line encloses models within one standard error of the choice.
 
 RankSurfaceDisplay.from_estimator(model, mode_names=modes)
 plt.show()
 
 # %%
-# The spectra tell a similar story without held-out data: a few directions of each mode stand out,
-# and the rest falls slowly, as noise does.
+# The spectra show the same result without held-out data: a few directions of each mode have large
+# singular values, and the others decrease slowly, as noise does.
 
 SpectrumDisplay.from_estimator(model, mode_names=modes)
 plt.show()
 
 # %%
-# Three choices
-# -------------
-# ``"min"`` takes the least held-out error, ``"1se"`` the smallest model within one standard error
-# of it, and ``"stack"``, the default, a mixture of several models. With the truth at hand we can
-# judge them: by the error about the noiseless outputs, as a share of that of ridge regression,
-# mean and range of three training sets of each size.
+# Compare min, 1se and stack
+# --------------------------
+# ``selection="min"`` chooses the model with the least held-out error, ``"1se"`` the smallest model
+# within one standard error of it, and ``"stack"``, the default, a mixture of several models. The
+# noiseless outputs are known here. The bars show the error relative to them as a share of the error
+# of ridge regression: the mean and the range over three training sets of each size.
 
 truth, sizes, alphas = np.tensordot(X, W, 1), [25, 50, 100], np.logspace(-1, 3, 9)
 shares = {"min": [], "1se": [], "stack": []}
@@ -75,6 +75,7 @@ ax.legend(ncols=3)
 plt.show()
 
 # %%
-# All of them leave much less than ridge regression, and the more samples the less. With 25 samples
-# the stack is ahead of the best single rank; later the two are level. The rule of one standard
-# error pays a little for its small models: it is for reading, the stack is for predicting.
+# All three have a much lower error than ridge regression, and the ratio decreases with the number
+# of samples. With 25 samples the stack is better than the best single rank; with more samples the
+# two are equal. The one-standard-error rule has a slightly larger error in exchange for smaller
+# models. Use ``"1se"`` for interpretation and ``"stack"`` for prediction.

@@ -1,15 +1,15 @@
 """
-Complete handwritten digits
-===========================
+Predict images: complete handwritten digits
+===========================================
 
-The upper half of a digit is given, the lower half is asked for. Outputs are small pictures, 4 rows
-by 8 columns, and a linear model is compared with a kernel.
+The models predict the lower half of a digit from its upper half. The outputs are small images of 4
+rows by 8 columns. The example compares linear models with a kernel model.
 """
 
 # %%
 # Data
 # ----
-# 400 of the digits that ship with scikit-learn to learn from, 600 others to judge.
+# The data are digits that ship with scikit-learn: 400 for training and 600 for testing.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,23 +22,23 @@ upper, lower = images[:, :4].reshape(1000, -1), images[:, 4:]
 X, Y, X_new, Y_new = upper[:400], lower[:400], upper[400:], lower[400:]
 
 # %%
-# Three models
-# ------------
-# All by five-fold cross-validation. The kernel search tries six widths of a Gaussian kernel that
-# it takes from the data, penalties by the eigenvalues of its Gram matrices, and all ranks. Outputs
-# are tensors as they are: nothing is flattened.
+# Fit three models
+# ----------------
+# Five-fold cross-validation chooses the hyperparameters of all models. The kernel search tries all
+# ranks, six widths of a Gaussian kernel that are scaled to the data, and penalties that are scaled
+# to the eigenvalues of the Gram matrices. The outputs are tensors and need not be flattened.
 
 models = {"ridge": RLSCV(), "HOLRR": HOLRRCV(), "kernel HOLRR": KernelHOLRRCV()}
 for name, model in models.items():
     print(f"{name:>12}: R2 {model.fit(X, Y).score(X_new, Y_new):.3f}")
 
 # %%
-# What to see
-# -----------
-# The upper halves are as given; below the line each model goes on. The linear models paint a mean
-# of what digits with such a top have below, grey and soft. The kernel commits itself more, and its
-# strokes are sharper. Among linear models low rank brings nothing here: 400 samples are many for
-# 32 inputs, and the lower halves of digits use all directions.
+# Compare the predicted images
+# ----------------------------
+# The upper halves are given, and the models predict the part below the line. The linear models
+# predict a blurred mean of the lower halves of digits with a similar upper half. The strokes of the
+# kernel model are sharper. Low rank does not improve the linear model here: 400 samples are many
+# for 32 inputs, and the lower halves of digits use all directions.
 
 shown = [11, 3, 27, 6, 9, 14, 1, 20]
 rows = {"truth": Y_new} | {name: model.predict(X_new) for name, model in models.items()}
@@ -53,11 +53,11 @@ for (name, halves), line in zip(rows.items(), axes, strict=True):
 plt.show()
 
 # %%
-# Where it is right
-# -----------------
-# R2 of each pixel of the lower half. Best known are two pixels of the last row, where some digits
-# end and others do not. Least known are the sides, of which some pixels are nearly always white,
-# so that there is nothing to tell.
+# R2 of each pixel
+# ----------------
+# The map shows the R2 of each pixel of the lower half. It is highest for two pixels of the last
+# row, which only some digits reach. It is lowest at the sides, where some pixels are nearly always
+# white and have almost no variance.
 
 from holrr.metrics import skill_map
 

@@ -1,18 +1,19 @@
 """
-Calibration from excitation-emission matrices
-=============================================
+Tensor inputs: calibration from excitation-emission matrices
+============================================================
 
-A fluorescence spectrometer measures a sample as a landscape: intensity over emission and
-excitation. The concentrations of three analytes are wanted, while a fourth substance shines into
-all their bands. The landscape of a substance is the product of two spectra: low rank along both
-modes of the inputs, which a flat spectrum does not show.
+A fluorescence spectrometer measures the intensity of a sample over emission and excitation
+wavelengths. The models predict the concentrations of three analytes, while a fourth substance
+overlaps with all their bands. The signal of a substance is the product of two spectra, and has low
+rank along both modes of the inputs. Flat inputs lose this structure.
 """
 
 # %%
 # Data
 # ----
-# Forty-five calibration samples of 60 x 25 intensities. The interferent lies between the analytes
-# and is up to twice as concentrated; nobody measured how much of it there is.
+# There are 45 simulated calibration samples of 60 x 25 intensities. The bands of the interferent
+# lie between those of the analytes, and its concentration, which is not measured, is up to twice as
+# large.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +25,7 @@ analytes = ["A", "B", "C"]
 
 
 def spectra(nm, peaks, width):
-    """Bands of the four substances, of shape (nm.size, 4)."""
+    """Return the bands of the four substances, of shape (nm.size, 4)."""
     return np.exp(-0.5 * ((nm[:, None] - peaks) / width) ** 2)
 
 
@@ -33,7 +34,7 @@ absorbed = spectra(excitation, np.array([255, 270, 275, 260]), 15)
 
 
 def measure(n, noise):
-    """Landscapes of n mixtures, and the concentrations of their analytes."""
+    """Return the intensities of n mixtures, and the concentrations of their analytes."""
     amount = rng.uniform(size=(n, 4)) * [1, 1, 1, 2]
     values = np.einsum("nk,ik,jk->nij", amount, emitted, absorbed)
     values += noise * rng.normal(size=values.shape)
@@ -50,8 +51,8 @@ X_test, y_test = measure(200, noise=0.2)
 # %%
 # Compare with ridge, PLS and CP-PLS
 # ----------------------------------
-# Ridge regression and PLS see 1500 columns. TensorLy's ``CP_PLSR`` (multilinear PLS) and ``RLSCV``
-# use the two modes. All sizes and penalties come from the same five folds.
+# Ridge regression and PLS use 1500 columns. ``CP_PLSR`` of TensorLy (multilinear PLS) and ``RLSCV``
+# use the two modes. The same five folds choose all hyperparameters.
 
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.model_selection import KFold
@@ -63,7 +64,7 @@ folds = list(KFold(5).split(X))
 
 
 def cross_validated(make, X, y):
-    """The model whose number of components has the least error on the folds."""
+    """Fit the model with the number of components of least cross-validated error."""
     errors = []
     for k in range(1, 7):
         found = [
@@ -92,9 +93,9 @@ for name, predicted in found.items():
     print(f"{name:>13}: RMSE {np.sqrt(np.mean((predicted - y_test.to_numpy()) ** 2)):.3f}")
 
 # %%
-# With the modes, the error is less than half of that without. ``benchmarks/inputs.py`` has the same
-# comparison at four levels of noise over twenty seeds, and with concentrations over time as
-# outputs, for which ``HOLRRCV`` is the model.
+# Methods that use the modes have less than half of the error. ``benchmarks/inputs.py`` has the same
+# comparison at four levels of noise over twenty seeds, and a comparison for ``HOLRRCV`` with
+# concentrations over time as outputs.
 
 fig, axes = plt.subplots(1, 3, figsize=(9, 3.2), layout="constrained", sharex=True, sharey=True)
 for k, ax in enumerate(axes):
@@ -107,11 +108,10 @@ axes[0].legend(fontsize=8, frameon=False)
 plt.show()
 
 # %%
-# What the model uses
-# -------------------
-# The search keeps a few directions of each mode. Whatever the noise, the coefficients of an analyte
-# are a landscape, too: they are positive at its band, and negative where the interferent or
-# another analyte would be mistaken for it.
+# Interpret the coefficients
+# --------------------------
+# The search keeps a few directions of each mode. The coefficients of an analyte are positive at its
+# band, and negative at bands of the interferent or of other analytes that overlap with it.
 
 print(f"input ranks {model.input_rank_} of {X.shape[1:]}")
 coef = model.to_xarray().coef
@@ -139,5 +139,5 @@ for ax in axes[1]:
 plt.show()
 
 # %%
-# The interferent must vary in the calibration samples, as it does here. A substance that appears in
-# new samples only is not accounted for, by none of these methods.
+# The interferent must vary in the calibration samples, as it does here. None of these methods
+# corrects for a substance that appears only in new samples.

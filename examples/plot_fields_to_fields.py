@@ -1,9 +1,9 @@
 """
-From sea temperature to pressure maps
-=====================================
+Predict a map from a map: sea temperature to pressure
+=====================================================
 
-Both sides are fields over ``lat`` and ``lon``, on different grids, and the sea has land in it. The
-fit takes them as they are; the patterns come back as maps.
+Inputs and outputs are fields over ``lat`` and ``lon`` on different grids, and the field of the sea
+has missing cells on land. The model is fitted to the xarray objects, and its patterns are maps.
 
 .. code-block:: python
 
@@ -16,10 +16,10 @@ fit takes them as they are; the patterns come back as maps.
 # %%
 # Data
 # ----
-# Eighty winters of three months. Two slow patterns of the sea drive the pressure over the ocean in
-# the north: a warm tongue along the equator, and a seesaw further north. Both the sea and the
-# pressure also vary in many ways that have nothing to do with each other, and ships and buoys
-# measure each cell with an error of its own. Cells on land are NaN in every month.
+# The data are eighty simulated winters of three months. Two slow patterns of the sea affect the
+# pressure over the northern ocean: a warm tongue along the equator, and a dipole further north. Sea
+# temperature and pressure also have independent smooth variations, and each cell of the sea has an
+# independent measurement error. Cells on land are NaN in every month.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,12 +33,12 @@ lat_slp, lon_slp = np.arange(20.0, 70.1, 5.0), np.arange(160.0, 260.1, 10.0)
 
 
 def bump(y, x, y0, x0, height, width):
-    """A smooth patch, of shape (y.size, x.size)."""
+    """Return a smooth patch, of shape (y.size, x.size)."""
     return np.exp(-(((y[:, None] - y0) / height) ** 2) - ((x - x0) / width) ** 2)
 
 
 def smooth_noise(y, x, n_patches=60):
-    """Sums of random patches, a new one for each month."""
+    """Return sums of smooth patches with random weights for each month."""
     places = rng.uniform((y[0], x[0]), (y[-1], x[-1]), size=(n_patches, 2))
     patches = np.stack([bump(y, x, a, b, 8, 15) for a, b in places])
     found = np.tensordot(rng.normal(size=(time.size, n_patches)), patches, 1)
@@ -46,7 +46,7 @@ def smooth_noise(y, x, n_patches=60):
 
 
 index = rng.normal(size=(time.size, 2))
-for t in range(1, time.size):  # each month remembers the one before
+for t in range(1, time.size):  # each month depends on the previous one
     index[t] = 0.7 * index[t - 1] + 0.7 * index[t]
 sea_patterns = [
     bump(lat, lon, 0, 230, 9, 35),
@@ -76,10 +76,10 @@ print(f"{sst.sizes}, {land.mean():.0%} of it land, to {slp.sizes}")
 # %%
 # Skill against climatology
 # -------------------------
-# Neighbouring months are alike, so test samples come in blocks of sixteen winters, and so do the
-# folds of each search. The forecast of climatology is the mean of the training winters. A cell
-# counts by its area, the cosine of its latitude, on both sides: ``input_weight`` in the penalty of
-# its coefficients, ``output_weight`` in the error.
+# Neighbouring months are correlated, so the test sets and the folds of each search are blocks of
+# sixteen winters. The forecast of climatology is the mean of the training winters. Cells are
+# weighted by their area, the cosine of the latitude: ``input_weight`` changes the penalty of the
+# coefficients, and ``output_weight`` changes the error.
 
 from sklearn.model_selection import KFold
 
@@ -111,8 +111,9 @@ for name, parts in forecasts.items():
     print(f"{name}: skill {1 - float(total):.3f}")
 
 # %%
-# Low ranks of the outputs gain over ridge regression, and low ranks of both sides gain once more.
-# Where there is nothing to predict, the skill of ridge regression falls below zero.
+# Low ranks of the outputs have a higher skill than ridge regression, and low ranks of inputs and
+# outputs have the highest. The skill of ridge regression is negative in cells that cannot be
+# predicted.
 
 fig, axes = plt.subplots(1, 3, figsize=(9, 2.6), layout="constrained", sharey=True)
 for ax, (name, skill) in zip(axes, skills.items(), strict=True):
@@ -124,10 +125,10 @@ fig.colorbar(drawn, ax=axes, label="skill")
 plt.show()
 
 # %%
-# Patterns
-# --------
-# ``selection="1se"`` takes the smallest model within one standard error of the best, which is the
-# one to read. Land is grey.
+# Plot the patterns
+# -----------------
+# ``selection="1se"`` chooses the smallest model within one standard error of the best, which is the
+# easiest to interpret. Land is grey.
 # sphinx_gallery_thumbnail_number = 2
 
 from holrr.plotting import LoadingsDisplay
@@ -145,14 +146,16 @@ for ax in above.axes_.flat:
 plt.show()
 
 # %%
-# The tongue and the seesaw are there, above, and the pressure that each goes with, below. They are
-# mixed: the model knows the plane that the two drivers span, and within it takes the axes that
-# explain most of the pressure. Such directions are those of redundancy analysis. Maximum covariance
-# analysis takes the directions of most covariance, in which a pattern of the sea can stand first
-# because it is strong, not because it predicts.
+# The upper maps show the warm tongue and the dipole, and the lower maps show the corresponding
+# patterns of pressure. The patterns are mixed: the model estimates the plane of the two patterns,
+# and its directions within this plane explain the most variance of the pressure. These directions
+# are those of redundancy analysis. Maximum covariance analysis uses the directions of largest
+# covariance, where a pattern of the sea can be first because it is strong and not because it
+# predicts the pressure.
 #
-# The time series of the patterns are the scores of ``transform``. Everything else is in one
-# Dataset; dimensions of the inputs that the outputs have, too, are marked with ``_input``.
+# The time series of the patterns are the scores of ``transform``. ``to_xarray`` returns all other
+# results as a Dataset. Input dimensions with the name of an output dimension get the suffix
+# ``_input``.
 
 scores = model.transform(sst)
 for k in range(2):

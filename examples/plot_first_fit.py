@@ -1,13 +1,13 @@
 """
-A first fit: ridge, low rank, low multilinear rank
-==================================================
+First fit: ridge, low-rank and higher-order low-rank regression
+===============================================================
 
-The same data, three things that their coefficients are allowed to be. The outputs of a sample are
-a table of 20 by 15 numbers, which a handful of directions along every side of it explain.
+This example compares three models on the same data. The outputs of a sample are a table of 20 by 15
+numbers. A few directions along each mode explain the signal.
 """
 
 # %%
-# 100 samples with as much noise as signal; half of them are kept for the test.
+# The data are 100 samples with noise as strong as the signal. Half of the samples are for testing.
 
 from holrr.datasets import make_tensor_regression
 
@@ -15,9 +15,9 @@ X, Y = make_tensor_regression(100, 10, (20, 15), rank=(3, 2, 2), snr=1, random_s
 X.shape, Y.shape
 
 # %%
-# Ridge regression treats the 300 outputs as unrelated, low-rank regression lets them share
-# directions of the inputs, and higher-order low-rank regression sees both sides of the table, too.
-# Penalties and ranks are chosen by the same cross-validation.
+# Ridge regression (RLS) fits the 300 outputs independently. Low-rank regression (LRR) fits outputs
+# that share directions of the inputs. Higher-order low-rank regression (HOLRR) also uses the two
+# modes of the table. The same cross-validation chooses penalties and ranks.
 
 from holrr import HOLRRCV, LRRCV, RLSCV
 
@@ -25,13 +25,13 @@ models = {m.__name__.removesuffix("CV"): m().fit(X[:50], Y[:50]) for m in (RLSCV
 {name: round(model.score(X[50:], Y[50:]), 3) for name, model in models.items()}
 
 # %%
-# The best single ranks are those of the coefficients that made the data.
+# The best single ranks equal the ranks of the true coefficients.
 
 models["HOLRR"].best_params_["rank"]
 
 # %%
-# What the models know of the third input, its coefficients for every output: with noise, with
-# less, and with hardly any.
+# The coefficients of the third input for every output show that RLS has the most noise, LRR has
+# less, and HOLRR has hardly any.
 
 import matplotlib.pyplot as plt
 

@@ -1,19 +1,19 @@
 """
-A forecast with intervals, and whether they hold
-================================================
+Time series forecast with prediction intervals
+==============================================
 
-Monthly temperature and rain at six stations: from the last two months and the time of the year we
-forecast the next four. Time goes forward. The folds of the search never look back from the future,
-and the last twelve years are kept to test the intervals.
+The model forecasts the next four months of temperature and rain at six stations, from the last two
+months and the time of the year. The folds of the search train only on months before the test
+months, and the last twelve years test the coverage of the intervals.
 """
 
 # %%
 # Data
 # ----
-# Fifty years of a familiar kind, made up: a yearly course, an oscillation with a memory of some
-# months that stations feel in different degrees, and noise. ``make_forecast_windows`` cuts the
-# series into past and future months, and ``calendar="harmonics"`` adds the time of the year to the
-# inputs.
+# The data are fifty simulated years: an annual cycle, an oscillation with a memory of some months
+# that has different effects on the stations, and noise. ``make_forecast_windows`` divides the
+# series into windows of past and future months, and ``calendar="harmonics"`` adds the time of the
+# year to the inputs.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,18 +47,18 @@ Y = xr.DataArray(
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# Fit to the past
-# ---------------
+# Fit with time series cross-validation
+# -------------------------------------
 past, future = {"time": slice("2007-08")}, {"time": slice("2008-01", None)}
 model = HOLRRCV(cv=TimeSeriesSplit(6)).fit(X.sel(past), Y.sel(past))
 score = model.score(X.sel(future), Y.sel(future))
 print(f"best single ranks {model.best_params_['rank']}, R2 of the last twelve years {score:.2f}")
 
 # %%
-# Most of that R2 is the calendar. The skill against the mean of each month of the year says what
-# is known beyond it: something for temperature one month ahead, at the stations that feel the
-# oscillation most, and little of it later on, for rain, or elsewhere. Where the map is red the
-# plain calendar would have been better.
+# Most of this R2 comes from the calendar. The skill relative to the mean of each month of the year
+# shows the gain beyond it: there is some for temperature one month ahead, at the stations with the
+# strongest oscillation, and little for later months, for rain and at other stations. Red cells mark
+# outputs for which the mean of the month is better.
 
 climatology = Y.sel(past).groupby("time.month").mean()
 expected = climatology.sel(month=Y.sel(future).time.dt.month).to_numpy()
@@ -66,10 +66,10 @@ SkillMapDisplay.from_estimator(model, X.sel(future), Y.sel(future), reference=ex
 plt.show()
 
 # %%
-# The forecast
-# ------------
-# One month ahead in Bergen. The band is to hold nine of ten observations. Here it held some more;
-# over all 48 numbers of a forecast it is nine of ten.
+# Plot the forecast with its intervals
+# ------------------------------------
+# The plot shows the forecast of Bergen one month ahead. The nominal coverage is 90 percent. The
+# observed coverage is slightly higher here, and 90 percent over all 48 outputs of a forecast.
 
 low, high = model.predict_interval(X.sel(future), coverage=0.9)
 at = {"lead": 1, "station": "Bergen", "variable": "temperature"}
@@ -87,13 +87,13 @@ print(f"inside: {1 - float(out.mean()):.1%} in Bergen, {coverage:.1%} of all")
 plt.show()
 
 # %%
-# Do they hold at every level?
-# ----------------------------
-# What was asked for against what lay inside, for intervals of each entry and for bands that are to
-# hold all 48 numbers of a forecast at once. The former are within a point or two of the diagonal.
-# The latter lie below it, by up to ten points: there are few windows that do not overlap, and of
-# each only the largest error counts. Where samples follow each other in time, nobody can promise
-# coverage.
+# Calibration: nominal and observed coverage
+# ------------------------------------------
+# The plot shows the observed coverage against the nominal coverage, for intervals of each output
+# and for simultaneous intervals of all 48 outputs of a forecast. The former are within one or two
+# percentage points of the diagonal. The latter are up to ten points below it, since there are few
+# windows that do not overlap, and only the largest error of each counts. The coverage is not
+# guaranteed for time series, whose samples are not exchangeable.
 
 fig, ax = plt.subplots(figsize=(4.5, 4.5), layout="constrained")
 for kind in ("entry", "simultaneous"):

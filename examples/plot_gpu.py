@@ -1,16 +1,17 @@
 """
-The same code on a GPU
-======================
+Fit models on a GPU with PyTorch
+================================
 
-Arrays of torch, CuPy and others that follow the array API standard are fitted where they are, and
-predictions come back in the same library and on the same device. Nothing has to be switched on.
-This page uses a CUDA device if torch finds one, and otherwise the CPU, where the same lines run.
+Estimators accept arrays of PyTorch, CuPy and other libraries that follow the array API standard.
+The fit runs on the device of the arrays, and predictions are in the same library and on the same
+device. No setting is needed. This example uses a CUDA device if PyTorch finds one, and the CPU
+otherwise.
 """
 
 # %%
-# Which device
-# ------------
-# torch is optional. Without it this page goes on with NumPy, and says so.
+# Select the device
+# -----------------
+# PyTorch is optional. Without it, this example uses NumPy.
 
 import time
 
@@ -22,12 +23,13 @@ try:
 except ImportError:
     torch = None
 device = "cuda" if torch is not None and torch.cuda.is_available() else "cpu"
-print("torch on " + device if torch is not None else "torch is not installed: NumPy throughout")
+print("torch on " + device if torch is not None else "torch is not installed: NumPy is used")
 
 # %%
 # Data
 # ----
-# 4000 samples, 40 inputs, outputs of 30 x 20. ``to_device`` is all that is new in the code.
+# There are 4000 samples, 40 inputs and outputs of 30 x 20. Compared with code for NumPy, only
+# ``to_device`` is new.
 
 from holrr import HOLRR, HOLRRCV, KernelHOLRR
 from holrr.datasets import make_tensor_regression
@@ -44,10 +46,10 @@ def to_numpy(A):
 
 
 # %%
-# Fit in both libraries
-# ---------------------
-# A linear fit, a search over all ranks and penalties, and a kernel fit of 1000 samples, first with
-# NumPy, then with torch.
+# Fit with NumPy and PyTorch
+# --------------------------
+# The models are a linear fit, a search over all ranks and penalties, and a kernel fit to 1000
+# samples. Each is fitted with NumPy and with PyTorch.
 
 models = {
     "HOLRR": (HOLRR(rank=4), 4000),
@@ -59,7 +61,7 @@ for name, (model, n) in models.items():
     predictions = []
     for times, move in zip(seconds.values(), (np.asarray, to_device), strict=True):
         A, B = move(X[:n]), move(Y[:n])
-        model.fit(A, B)  # once to warm up
+        model.fit(A, B)  # warm-up
         start = time.perf_counter()
         predictions.append(to_numpy(model.fit(A, B).predict(A)))
         times.append(time.perf_counter() - start)
@@ -67,12 +69,12 @@ for name, (model, n) in models.items():
     print(f"{name}: rank {model.rank_}, relative difference of the predictions {difference:.0e}")
 
 # %%
-# What to see
-# -----------
-# The predictions agree to about as many digits as float64 has, on whatever device. The bars are
-# the times of fit and prediction on the machine that built this page. On a CPU they are of the
-# same order, since both libraries call the same kind of BLAS; a GPU pays for large outputs and
-# many samples. What it brings there was measured on the page of benchmarks.
+# Compare times
+# -------------
+# The predictions agree to nearly all digits of float64 on any device. The bars are the times of fit
+# and prediction on the machine that built this page. On a CPU, both libraries call a similar BLAS
+# and take similar times. A GPU is faster for large outputs and many samples; the page on benchmarks
+# has measured times.
 
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 for k, (name, times) in enumerate(seconds.items()):

@@ -1,16 +1,17 @@
 """
-Kernels: a nonlinear course of many outputs
-===========================================
+Nonlinear regression with kernels
+=================================
 
-Eight genes, nine times after a dose. How they answer is no linear function of the dose, but there
-are only a few ways to answer, shared by genes and times. Kernel ridge regression learns 72 curves
-one by one, kernel HOLRR learns the few.
+The outputs are the expression of eight genes at nine times after a dose. They are nonlinear
+functions of the dose, but combinations of a few curves that genes and times share. Kernel ridge
+regression fits 72 curves independently. Kernel HOLRR estimates the few shared curves.
 """
 
 # %%
 # Data
 # ----
-# 120 experiments at doses between -3 and 3 (log units), with noise of the size of the answer.
+# The data are 120 simulated experiments at doses between -3 and 3 (log units), with noise as strong
+# as the signal.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,10 +34,10 @@ noise = signal.std() * rng.normal(size=signal.shape)
 grid = np.linspace(-3, 3, 200)
 
 # %%
-# Two searches
-# ------------
-# Both choose from the same six widths and from penalties that follow the eigenvalues of the Gram
-# matrix.
+# Choose kernel width, penalty and ranks
+# --------------------------------------
+# Both searches choose from the same six kernel widths, and from penalties that are scaled to the
+# eigenvalues of the Gram matrix.
 
 models = {"kernel ridge": KernelRLSCV(), "kernel HOLRR": KernelHOLRRCV()}
 for name, model in models.items():
@@ -47,11 +48,11 @@ for name, model in models.items():
     print(f"{name}: width {model.kernel_params_['gamma']:.2g}, relative error {error:.2f}")
 
 # %%
-# What to see
-# -----------
-# Three of the 72 outputs. Kernel ridge regression (dashed) bends with the noise of its own output.
-# Kernel HOLRR shares the bends among all outputs and stays close to the truth; its 90 percent band
-# is that of single observations.
+# Plot the fitted curves
+# ----------------------
+# The plots show three of the 72 outputs. Kernel ridge regression (dashed) follows the noise of each
+# output. Kernel HOLRR uses all outputs for the shared curves and stays close to the truth. Its band
+# is the 90 percent prediction interval of single observations.
 
 low, high = models["kernel HOLRR"].predict_interval(grid[:, None], coverage=0.9)
 curves = {name: model.predict(grid[:, None]) for name, model in models.items()}
@@ -68,7 +69,7 @@ axes[0].legend()
 plt.show()
 
 # %%
-# The surface of the search, at the chosen width. The ranks that were built in are (3, 2, 2).
+# The error surface of the search at the chosen width. The true ranks are (3, 2, 2).
 
 print("best single rank", models["kernel HOLRR"].best_params_["rank"])
 RankSurfaceDisplay.from_estimator(models["kernel HOLRR"], mode_names=["sample", "gene", "time"])

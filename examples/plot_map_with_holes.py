@@ -1,17 +1,18 @@
 """
-A map with holes: clouds, and a sea without stations
+Missing values in the outputs: fill maps with clouds
 ====================================================
 
-Satellites see the ground where no cloud is, and some cells are never seen at all. With
-``missing="ignore"`` the fit uses the observed cells only, and the predictions are complete maps.
+Clouds hide a part of each satellite map, and some cells are never observed. With
+``missing="ignore"`` the fit uses only the observed cells (NaN marks missing values), and the
+predictions are complete maps.
 """
 
 # %%
 # Data
 # ----
-# Daily maps of soil moisture, 30 x 40 cells, driven by six measured quantities, for 120 days.
-# Clouds hide two fifths of the land, another part each day, and the sea in the south-east has
-# no soil.
+# The data are 120 simulated daily maps of soil moisture, with 30 x 40 cells, which depend on six
+# measured inputs. Clouds hide two fifths of the land, a different part each day. The cells of the
+# sea in the south-east have no soil and are always missing.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,9 +38,10 @@ maps = xr.DataArray(seen, coords={"day": day, "lat": lat, "lon": lon}, name="moi
 print(f"clouds hide {np.isnan(seen[:, ~sea]).mean():.0%} of the land")
 
 # %%
-# Fit around the holes
-# --------------------
-# Ridge regression does it, too, each cell from the days on which it was seen.
+# Fit with missing values
+# -----------------------
+# ``RLSCV`` (ridge regression) also supports missing values. It fits each cell to the days on which
+# the cell was observed.
 
 from holrr import HOLRRCV, RLSCV
 
@@ -51,12 +53,11 @@ for name, found in {"HOLRR": model, "ridge": ridge}.items():
     print(f"{name}: RMSE {np.sqrt(np.mean(error**2)):.2f} about the truth, clouds included")
 
 # %%
-# What to see
-# -----------
-# White is what nobody saw. Ridge regression fills the clouds with a grainy map, since each cell
-# knows only its own past; HOLRR, which knows that neighbours move together without being told who
-# they are, leaves less than half of that error. Cells that were never seen stay empty: nothing is
-# made up for the sea.
+# Compare the predicted maps
+# --------------------------
+# Missing values are white. The map of ridge regression is noisy, since it fits each cell
+# independently. HOLRR uses the correlation between cells and has less than half of the error.
+# Predictions of cells that were never observed, such as the sea, are NaN.
 
 today = 17
 panels = {
@@ -74,7 +75,8 @@ fig.colorbar(drawn, ax=axes, label="soil moisture, anomaly")
 plt.show()
 
 # %%
-# The filled maps are one line. They keep what was observed and take the model elsewhere:
+# One line fills the maps: it keeps the observed values, and replaces missing values by predictions
+# (imputation).
 
 filled = maps.fillna(model.predict(drivers))
-print(f"holes left on land: {int(np.isnan(filled.to_numpy()[:, ~sea]).sum())}")
+print(f"missing values on land: {int(np.isnan(filled.to_numpy()[:, ~sea]).sum())}")

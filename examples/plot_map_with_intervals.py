@@ -1,10 +1,9 @@
 """
-Predict a map from indices, with intervals
-==========================================
+Predict maps with prediction intervals (xarray)
+===============================================
 
-Four climate indices are known; what does the temperature look like everywhere? The output of a
-sample is a map, 24 latitudes by 36 longitudes. Names and coordinates go in and come out again. The
-whole task, from the files on:
+The model predicts a map of temperature, 24 latitudes by 36 longitudes, from four climate indices.
+Predictions have the names and coordinates of the data. The whole task:
 
 .. code-block:: python
 
@@ -18,14 +17,15 @@ whole task, from the files on:
     predicted = model.predict(indices["2010":])
     low, high = model.predict_interval(indices["2010":], coverage=0.9)
 
-The rest of the page makes the files and looks at the answer.
+The rest of this example creates the files, and checks and plots the results.
 """
 
 # %%
-# The files
-# ---------
-# Forty years of monthly anomalies. Each index moves a broad pattern of the map, and each cell has
-# noise of its own, twice as strong in the west as in the east.
+# Data
+# ----
+# The data are forty years of simulated monthly anomalies. Each index has the effect of a broad
+# pattern of the map. The noise of the cells is independent, and twice as strong in the west as in
+# the east.
 
 import tempfile
 from pathlib import Path
@@ -60,10 +60,10 @@ indices.to_csv(folder / "indices.csv")
 maps.to_netcdf(folder / "maps.nc")
 
 # %%
-# Fit, predict, intervals
-# -----------------------
-# Penalty and ranks of all three modes are chosen by cross-validation. The intervals are quantiles
-# of the held-out residuals of that search, for each cell by itself.
+# Fit, predict and compute intervals
+# ----------------------------------
+# Cross-validation chooses the penalty and the ranks of all three modes. The intervals of a cell are
+# quantiles of the held-out residuals of this cell.
 
 from holrr import HOLRRCV
 
@@ -80,19 +80,20 @@ print(f"best single ranks {model.best_params_['rank']}, R2 {score:.2f}")
 print(f"{float(inside.mean()):.3f} of the new observations lie in their 90 percent interval")
 
 # %%
-# What to see
-# -----------
-# On the left is what was observed in one month, beside it the prediction: the patterns without the
-# noise. Third, the half width of the interval, twice as wide in the west, where the noise is twice
-# as strong; it was told nothing of that. On the right, cells are dotted whose interval does not
-# hold zero: there, in this month, the sign of a new observation can be told.
+# Plot the prediction and the intervals
+# -------------------------------------
+# The maps show one month. The first map is the observation, and the second is the prediction, which
+# has the patterns without the noise. The third map is the half width of the interval. It is twice
+# as wide in the west, where the noise is twice as strong; the model estimates this from the data.
+# In the fourth map, dots mark cells whose interval does not contain zero, so that the sign of a new
+# observation is known.
 
 month = int(np.abs(indices.loc["2010":, "ENSO"]).argmax())
 panels = {
     "observed": (observed, "RdBu_r", -3, 3),
     "predicted": (predicted, "RdBu_r", -3, 3),
     "half width of the interval": ((high - low) / 2, "viridis", 0, 1.6),
-    "where the sign can be told": (predicted, "RdBu_r", -3, 3),
+    "cells with a known sign": (predicted, "RdBu_r", -3, 3),
 }
 fig, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained", sharex=True, sharey=True)
 for ax, (title, (field, cmap, vmin, vmax)) in zip(axes.flat, panels.items(), strict=True):

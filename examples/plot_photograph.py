@@ -1,17 +1,17 @@
 """
-A photograph as coefficients
-============================
+Effect of a rank constraint: estimate a photograph
+==================================================
 
-What a rank constraint does is easiest to see when the coefficients are a picture. Each sample is a
-noisy mixture of the rows of a photograph; the regression has to find the photograph.
+This example shows the effect of a rank constraint on coefficients that are a picture. Each sample
+is a noisy mixture of the rows of a photograph, and the regression estimates the photograph.
 """
 
 # %%
 # Data
 # ----
-# A part of ``china.jpg``, which ships with scikit-learn, 120 x 160 pixels in three colours. The
-# inputs are 120 random numbers, the output is the mixture of the rows with these weights, 160
-# columns by three colours, and noise is added to it.
+# The picture is a part of ``china.jpg``, which ships with scikit-learn: 120 x 160 pixels in three
+# colours. The inputs are 120 random numbers. The output is the mixture of the rows with these
+# weights, 160 columns by three colours, plus noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,9 +25,9 @@ X, Y, W = make_image_regression(picture, task="rows", n_samples=200, noise=1.5, 
 print(X.shape, Y.shape)
 
 # %%
-# Ridge, low rank, low multilinear rank
-# -------------------------------------
-# Each chooses its penalty, and its ranks, by five-fold cross-validation on a grid of the same
+# Ridge, low-rank and higher-order low-rank regression
+# ----------------------------------------------------
+# Five-fold cross-validation chooses penalty and ranks of each model, from the same grid of
 # penalties.
 
 alphas = np.logspace(-3, 3, 13)
@@ -43,13 +43,13 @@ for name, model in models.items():
     print(f"{name:>8}: rank {getattr(model, 'rank_', 'full')}, relative error {error:.3f}")
 
 # %%
-# What to see
-# -----------
-# Ridge regression keeps the noise of every pixel. Low-rank regression sees rows against all the
-# rest, columns and colours alike, and leaves stripes in all colours of noise. HOLRR sees three
-# modes: rows, columns, colours. It gives up one of the three directions of colour, so that stripes
-# have next to no colour of their own, at the price of paler tiles. Its error is less than half of
-# ridge's, and a tenth below that of low rank.
+# Compare the estimates
+# ---------------------
+# Ridge regression keeps the noise of every pixel. Low-rank regression uses a matrix of rows by all
+# columns and colours, and leaves stripes of coloured noise. HOLRR uses three modes: rows, columns
+# and colours. It drops one of the three colour directions, so that the stripes have almost no
+# colour, but the tiles are paler. Its error is less than half of that of ridge regression, and a
+# tenth below that of low-rank regression.
 
 fig, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained")
 for ax, (name, coef) in zip(axes.flat, found.items(), strict=True):

@@ -1,17 +1,19 @@
 """
-Read the factors: what moves the load of a power grid
-=====================================================
+Interpret a model: factors, coefficients and standard errors
+============================================================
 
-Two years of days. From the weather and the calendar of a day we predict the electricity load of
-five regions at 24 hours, and then read from the model what each input does, where, and when.
+The model predicts the electricity load of five regions at 24 hours from the weather and the
+calendar of a day. The factors and the coefficients then show the effect of each input by region and
+hour.
 """
 
 # %%
 # Data
 # ----
-# Made up, with effects as they are known: cold raises the load in the morning and in the evening,
-# most in the north; heat raises it in the afternoon, in the south; weekends lack the morning. Wind
-# does nothing. The inputs are standardised, so that their loadings can be compared.
+# The data are simulated, for two years of days. Cold increases the load in the morning and in the
+# evening, most in the north. Heat increases it in the afternoon in the south. Weekends lower it in
+# the morning. Wind has no effect. The inputs are standardised, so that their loadings can be
+# compared.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -51,12 +53,12 @@ load = xr.DataArray(
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# Fit and look
-# ------------
-# Bars for names, lines for hours. The first score is cold: felt in all regions, most in the north,
-# at 7 and at 19 o'clock. The second is mostly heat, in the south around 15 o'clock; the signs
-# multiply, minus for heat, plus for the south, minus for the hour, so that heat raises the load.
-# The third is mostly the weekend.
+# Plot the factors
+# ----------------
+# Bars show modes with names, and lines show hours. The first direction is cold, with effects in all
+# regions, most in the north, at 7 and at 19 o'clock. The second is mostly heat, in the south around
+# 15 o'clock. The effect is the product of the loadings: minus for heat, plus for the south and
+# minus for the hour mean that heat increases the load. The third is mostly the weekend.
 
 from holrr import HOLRRCV
 from holrr.plotting import CoefficientDisplay, LoadingsDisplay
@@ -67,21 +69,22 @@ LoadingsDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# None of them is pure. Directions are orthogonal, those of most energy first; nature need not be
-# so. What is determined without such a convention are the coefficients, and their norm for each
-# input:
+# Each direction mixes several effects, since directions are orthogonal and sorted by energy, which
+# true effects need not be. The coefficients, and their norm for each input, do not depend on this
+# convention:
 
 importances = pd.Series(model.feature_importances_, index=inputs.columns)
 print(importances.round(2).to_string())
 
 # %%
-# Coefficients with their errors
-# ------------------------------
-# One map for each input, of the same model. An outline parts what differs from zero, at a false
-# discovery rate of five percent over all coefficients, from the rest, which is paler. The errors
-# come from leaving out one tenth of the days after the other. Cold has its two bands, heat its
-# afternoon in the south, the weekend its missing morning. Nothing of wind differs from zero, and
-# its scale is fifty times smaller.
+# Coefficients with standard errors
+# ---------------------------------
+# There is one map for each input. The outline encloses coefficients that differ significantly from
+# zero, at a false discovery rate of five percent over all coefficients; the others are paler. The
+# standard errors come from a jackknife that leaves out one tenth of the days at a time. The maps
+# show the two bands of cold, the afternoon of heat in the south, and the lower morning load of
+# weekends. No coefficient of wind differs significantly from zero, and its scale is fifty times
+# smaller.
 
 from holrr import standard_errors
 

@@ -1,10 +1,10 @@
 """
-Spectra in a CSV file: choose the ranks and read the factors
-============================================================
+Spectra from a CSV file: ranks, factors and a comparison with PLS
+=================================================================
 
-Sixty mixtures of six ingredients, each measured by three instruments at 120 wavelengths. One row
-of a file is one mixture, and the spectra have a header of two rows, instrument and wavelength. The
-whole task, from the files to the picture of the factors:
+Three instruments measure sixty mixtures of six ingredients at 120 wavelengths. Each row of a file
+is one mixture, and the spectra have a header of two rows, instrument and wavelength. The whole
+task, from the files to the plot of the factors:
 
 .. code-block:: python
 
@@ -18,16 +18,17 @@ whole task, from the files to the picture of the factors:
     model = HOLRRCV(selection="1se").fit(recipe, spectra)
     LoadingsDisplay.from_estimator(model)
 
-Headers are text in a CSV file; the sixth of these lines makes numbers of the wavelengths, so that
-they are drawn as a line.
+Headers of a CSV file are text. The sixth line converts the wavelengths to numbers, so that they are
+plotted as a line.
 """
 
 # %%
-# The files
-# ---------
-# Two of the ingredients absorb light, each in its own bands. A third scatters it, which lifts the
-# short wavelengths. The other three do nothing. The instruments answer each of them with a gain of
-# their own, and their baselines tilt from mixture to mixture, as those of real instruments do.
+# Data
+# ----
+# The data are simulated. Two ingredients absorb light, each in its own bands. A third scatters
+# light, which increases the short wavelengths. The other three have no effect. Each instrument has
+# its own gain for each ingredient, and its baseline tilts differently for each mixture, as in real
+# instruments.
 
 import tempfile
 from pathlib import Path
@@ -58,10 +59,10 @@ pd.DataFrame(values.reshape(60, -1), recipe.index, header).to_csv(folder / "spec
 # sphinx_gallery_thumbnail_number = 2
 
 # %%
-# From the files to the ranks
-# ---------------------------
-# Each level of the header is a mode of the output tensor. ``selection="1se"`` takes the smallest
-# model within one standard error of the best, which is the one to read.
+# Read the files and choose the ranks
+# -----------------------------------
+# Each level of the header is a mode of the output tensor. ``selection="1se"`` chooses the smallest
+# model within one standard error of the best, which is the easiest to interpret.
 
 from holrr import HOLRRCV
 from holrr.plotting import LoadingsDisplay, RankSurfaceDisplay
@@ -73,23 +74,22 @@ model = HOLRRCV(selection="1se").fit(recipe, spectra)
 print(f"ranks {model.rank_} of {model.coef_.shape}, penalty {model.alpha_:.2g}")
 
 # %%
-# Three directions of the ingredients, two of the instruments, three of the wavelengths. The curves
-# of the held-out error fall up to there and are flat beyond, and ridge regression, the dotted line
-# beside the penalty, is a little worse.
+# The model has three directions of the ingredients, two of the instruments and three of the
+# wavelengths. The held-out error decreases up to these ranks and is flat beyond. Ridge regression,
+# the dotted line in the plot of the penalty, is slightly worse.
 
 RankSurfaceDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# The factors
-# -----------
-# From above: which ingredients make each score, which instruments answer, and at which
-# wavelengths. The first is fat, whose scattering lifts the short wavelengths (the signs of both
-# bars and line are turned: only their product counts). The second is sugar with its band at 1350
-# nm, the third caffeine with its bands at 1150 and 1450 nm. Since the parts of a mixture add up to
-# one, more of the one is less of the others, hence the small bars of opposite sign. Nearly all of
-# the energy is common to the three instruments; what is left, 3.5 percent, tells B from the
-# others.
+# Interpret the factors
+# ---------------------
+# The rows show the loadings of the ingredients, of the instruments and of the wavelengths. The
+# first direction is fat, whose scattering increases the short wavelengths (only the product of the
+# signs of bars and line matters). The second is sugar with its band at 1350 nm, and the third is
+# caffeine with its bands at 1150 and 1450 nm. The shares of a mixture add up to one, which causes
+# the small bars of opposite sign. Nearly all of the energy is common to the three instruments. The
+# remaining 3.5 percent distinguish instrument B from the others.
 
 LoadingsDisplay.from_estimator(model)
 plt.show()
@@ -97,9 +97,9 @@ plt.show()
 # %%
 # Compare with PLS
 # ----------------
-# Partial least squares, the usual tool for spectra, sees a flat row of 360 numbers. Both searches
-# choose their size by five folds within each of five outer folds, whose errors are these. PLS may
-# keep up to all six directions of the inputs, ``HOLRRCV`` mixes all ranks.
+# Partial least squares (PLS), the usual method for spectra, uses the outputs as a flat row of 360
+# numbers. The errors are those of five outer folds. Within each, five inner folds choose the number
+# of components of PLS, up to all six directions of the inputs, and the stack of ``HOLRRCV``.
 
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -116,7 +116,7 @@ for name, search in searches.items():
     print(f"{name:>6}: RMSE {np.sqrt(mse.mean()):.4f}")
 
 # %%
-# Most of that is noise, tilt included, which nothing can predict. Of what lies above it, in mean
-# squares, HOLRR has about half as much as PLS.
+# Most of the error is noise, including the tilt, which no method can predict. Above the noise, the
+# mean squared error of HOLRR is about half of that of PLS.
 
 print(f" noise: RMSE {np.sqrt(np.mean((values - 1 - signal) ** 2)):.4f}")

@@ -1,18 +1,18 @@
 """
-Streams and files beyond memory
-===============================
+Large data: batches, and files larger than memory
+=================================================
 
-A linear fit needs the data only through their moments, whose size does not depend on the number of
-samples. So a model can be brought up to date with every batch that arrives, and data on disk are
-read once, in blocks, with the same answer.
+A linear fit needs only the moments of the data, whose size does not depend on the number of
+samples. Therefore, ``partial_fit`` can update a model with each batch, and data on disk are read
+once, in blocks, with the same result as in memory.
 """
 
 # %%
-# A stream
-# --------
-# Batches of 20 samples arrive. ``partial_fit`` adds each to what the model knows, and after any of
-# them it is the model of all samples so far. We follow its error on fresh data, beside that of
-# ridge regression on the same stream.
+# Update a model with batches
+# ---------------------------
+# Batches of 20 samples arrive. After each call of ``partial_fit``, the model is the fit to all
+# samples so far. The example computes the test error of HOLRR and of ridge regression after each
+# batch.
 
 import tempfile
 from pathlib import Path
@@ -37,23 +37,23 @@ for n in seen:
         errors[name].append(np.linalg.norm(error) / np.linalg.norm(truth))
 
 # %%
-# What to see: both errors fall as one over the root of the number of samples. HOLRR has 135
-# parameters where ridge has 3000, and is at each moment about as good as ridge with seven times as
-# many samples.
+# Both errors decrease with the square root of the number of samples. HOLRR has 135 parameters and
+# ridge regression has 3000. HOLRR is about as accurate as ridge regression with seven times as many
+# samples.
 
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, error in errors.items():
     ax.loglog(seen, error, label=name)
-ax.set(xlabel="samples so far", ylabel="relative error on fresh data")
+ax.set(xlabel="number of samples", ylabel="relative test error")
 ax.legend()
 plt.show()
 
 # %%
-# A file
-# ------
-# The same outputs in a file, opened as a memory map. It is fitted like an array; with a budget of
-# one mebibyte it is read in blocks that keep to it. The stream, the file and the arrays in memory
-# give the same coefficients.
+# Fit to a file on disk
+# ---------------------
+# The same outputs are in a file, which is opened as a memory map and passed like an array. With a
+# memory budget of one mebibyte, the file is read in blocks of this size. The batches, the file and
+# the arrays in memory give the same coefficients.
 
 path = Path(tempfile.mkdtemp()) / "Y.npy"
 np.save(path, Y[:2000])
@@ -65,9 +65,9 @@ for name, model in {"stream": models["HOLRR"], "file": on_disk}.items():
     print(f"{name}: largest difference {np.abs(model.coef_ - in_memory.coef_).max():.1e}")
 
 # %%
-# Two machines
-# ------------
-# Moments add up. Each machine sends its own, and the sum is that of all the data.
+# Merge moments of several machines
+# ---------------------------------
+# Moments can be added. Each machine sends its moments, and their sum has the moments of all data.
 
 here, there = Moments.from_arrays(X[:800], Y[:800]), Moments.from_arrays(X[800:2000], Y[800:2000])
 both = HOLRR(rank=3).fit_moments(here + there)

@@ -1,17 +1,17 @@
 """
-Penalties instead of ranks: the trace norm and MLMT-NC
-======================================================
+Trace norm regression and MLMT-NC compared with HOLRR
+=====================================================
 
-``HOLRR`` bounds the ranks. Two other methods penalise them: the sum of the trace norms of all
-unfoldings, which is convex, and the squared norms of core and factors (MLMT-NC). They have the
-same interface, so that a comparison is a loop.
+``HOLRR`` limits the ranks of the coefficients. Two other methods penalise them.
+``TraceNormRegression`` penalises the sum of the trace norms of all unfoldings, which is convex.
+``MLMTNC`` penalises the squared norms of core and factors. All have the same interface.
 """
 
 # %%
 # Data
 # ----
-# Ten inputs, outputs of 8 x 8, coefficients of rank (3, 2, 3), as much noise as signal; 60 samples
-# to learn from.
+# There are ten inputs and outputs of 8 x 8. The coefficients have the rank (3, 2, 3), the noise is
+# as strong as the signal, and there are 60 training samples.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,11 +25,11 @@ X, Y, W = make_tensor_regression(
 X, Y, X_new, Y_new = X[:60], Y[:60], X[60:], Y[60:]
 
 # %%
-# The path of the trace norm
-# --------------------------
-# As the penalty grows, singular values of each unfolding are set to zero one after the other, and
-# at ``penalty_max_`` all of them are. ``warm_start`` goes on from the fit before. Each fit stops
-# at a certified distance from the minimum.
+# Regularisation path of the trace norm
+# -------------------------------------
+# With increasing penalty, more singular values of each unfolding become zero. At ``penalty_max_``
+# all are zero. With ``warm_start=True``, each fit starts from the previous solution. Each fit has a
+# lower bound on the minimum and stops at a given duality gap.
 
 model = TraceNormRegression(warm_start=True)
 largest = model.fit(X, Y).penalty_max_
@@ -40,15 +40,15 @@ for penalty in penalties:
     ranks.append(model.rank_)
     errors.append(np.linalg.norm(model.coef_ - W) / np.linalg.norm(W))
     gaps.append(model.objective_ / model.lower_bound_ - 1)
-print(f"largest certified distance from the minimum: {max(gaps):.0e}")
+print(f"largest relative duality gap: {max(gaps):.0e}")
 
 # %%
-# What to see
-# -----------
-# Where the error of the coefficients is least, near a tenth of the largest penalty, no singular
-# value is zero yet: all ranks are full. The true ranks (3, 2, 3) appear at a third of it, and by
-# then the error is more than one and a half times as large, since what is large is shrunk as much
-# as what is small.
+# Ranks and errors along the path
+# -------------------------------
+# The error of the coefficients is least near a tenth of the largest penalty, where no singular
+# value is zero and all ranks are full. The fit has the true ranks (3, 2, 3) at a third of the
+# largest penalty. There, the error is more than one and a half times as large, since the trace norm
+# shrinks large singular values as much as small ones.
 
 fig, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(6, 6), layout="constrained")
 for mode, name in enumerate(["input", "first output mode", "second output mode"]):
@@ -61,10 +61,10 @@ bottom.set(xlabel="penalty, as a share of the largest", ylabel="error of the coe
 plt.show()
 
 # %%
-# All methods, each with its own search
-# -------------------------------------
-# Five folds each. ``MLMTNCCV`` takes the ranks that HOLRR predicts held-out data best with and
-# looks for the penalty.
+# Compare all methods
+# -------------------
+# Five-fold cross-validation chooses the hyperparameters of each method. ``MLMTNCCV`` uses the ranks
+# with which HOLRR has the least held-out error, and chooses the penalty.
 
 for search in (RLSCV(), TraceNormRegressionCV(), MLMTNCCV(), HOLRRCV()):
     search.fit(X, Y)
@@ -73,5 +73,5 @@ for search in (RLSCV(), TraceNormRegressionCV(), MLMTNCCV(), HOLRRCV()):
     print(f"{name:>22}: error of the coefficients {error:.3f}, R2 {search.score(X_new, Y_new):.3f}")
 
 # %%
-# MLMT-NC and HOLRR are level. The trace norm is well ahead of ridge regression and well behind the
-# two.
+# MLMT-NC and HOLRR have nearly the same error. The error of the trace norm is clearly lower than
+# that of ridge regression, and clearly higher than that of MLMT-NC and HOLRR.
