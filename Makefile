@@ -1,7 +1,6 @@
-# Two commands are all that a newcomer needs: `make demo` and `make test`.
-# Each makes its own virtual environment beside the project on first use.
-# `make docs` builds the site into build/docs, warnings are errors; open build/docs/index.html.
-# `make reproduce` runs the experiments of the paper; ARGS are the words after `python -m paper`.
+# To start, run `make demo` and `make test`. On first use, they create the virtual environment .venv.
+# `make docs` builds the site into build/docs, with warnings as errors; open build/docs/index.html.
+# `make reproduce` runs the experiments of the paper; ARGS has the arguments of `python -m paper`.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -26,7 +25,7 @@ reproduce: $(VENV)/.paper-installed
 test: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest
 
-# Tests of the built wheel and of installs without extras, in environments of their own.
+# Tests of the built wheel and of installations without extras, in separate environments.
 test-clean: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -m clean_environment
 
@@ -34,15 +33,15 @@ test-clean: $(VENV)/.dev-installed
 test-explain: $(VENV)/.explain-installed
 	$(BIN)/python -m pytest tests/test_explanations.py
 
-# Many seeded random cases; FUZZ are the words after tests/fuzz/run.py.
+# Many seeded random cases; FUZZ has the arguments of tests/fuzz/run.py.
 fuzz: $(VENV)/.dev-installed
 	$(BIN)/python tests/fuzz/run.py $(FUZZ)
 
-# The quick tests with the lowest versions that pyproject.toml allows, in an environment of its own.
+# Quick tests with the lowest versions that pyproject.toml allows, in a separate environment.
 test-lowest: $(LOWEST)/.installed
 	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -m "not slow and not clean_environment"
 
-# Source archive and, built from it, the wheel.
+# Source archive, and the wheel built from it.
 dist: $(VENV)/.release-installed
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
@@ -70,7 +69,7 @@ bench: $(VENV)/.bench-installed
 clean:
 	rm -rf $(VENV) $(LOWEST) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis build docs/gallery docs/reference/generated
 
-# A stamp for each set of extras: remade when pyproject changes.
+# One stamp file for each set of extras, which is updated when pyproject.toml changes.
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
