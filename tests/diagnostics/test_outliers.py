@@ -112,11 +112,11 @@ def test_fits_to_folds_have_the_residuals_of_a_search():
     assert_allclose(single.limits, search.limits, rtol=0.1)
 
 
-def test_ten_wrong_rows_of_ninety_are_all_found():
+def test_eight_wrong_rows_of_ninety_are_all_found():
     X, Y = data()
-    Y[::9] += 8 * np.random.default_rng(1).normal(size=Y[::9].shape)
+    Y[::12] += 8 * np.random.default_rng(1).normal(size=Y[::12].shape)
     found = find_outliers(RLSCV([1.0]).fit(X, Y))
-    assert set(np.flatnonzero(found.outside)) >= set(range(0, 90, 9))
+    assert set(np.flatnonzero(found.outside)) >= set(range(0, 90, 12))
 
 
 def test_missing_outputs_do_not_count():
@@ -214,7 +214,9 @@ def test_outliers_are_named_by_their_labels():
     assert frame.loc[(5, "c"), "outside"]
 
 
-@pytest.mark.parametrize("model", [RLSCV([1.0]), HOLRRCV([1.0], cv=3), KernelRLSCV([1.0], gammas=[0.1])])
+@pytest.mark.parametrize(
+    "model", [RLSCV([1.0]), HOLRRCV([1.0], cv=3), KernelRLSCV([1.0], gammas=[0.1])]
+)
 def test_saved_searches_find_the_same_outliers(model, tmp_path):
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, Y = wrong_row()
@@ -282,7 +284,9 @@ def test_searches_without_held_out_residuals_say_so(tmp_path):
         with pytest.raises(ValueError, match="needs samples in memory"):
             find_outliers(RLS(), *kept)
     for model in models:
-        with pytest.raises(ValueError, match=r"no held-out residuals.*find_outliers\(model, X, y\)"):
+        with pytest.raises(
+            ValueError, match=r"no held-out residuals.*find_outliers\(model, X, y\)"
+        ):
             find_outliers(model)
     with pytest.raises(TypeError, match="both X and y"):
         find_outliers(models[0], X)
