@@ -281,3 +281,45 @@ def test_demo_says_where_its_files_are(tmp_path):
     assert count == n_parameters((10, 10, 10, 10), ranks)
     assert max(ranks) < 10  # of the best single model, not of the mixture
     assert done.stderr == ""
+
+
+# ---------------------------------------------------------------- unusual inputs
+
+
+def test_predict_says_how_many_rows_are_unlike_those_of_the_fit(folder, capsys, tmp_path):
+    from holrr.cli import main
+
+    X = np.load(folder / "X.npy")
+    far = X.copy()
+    far[:3] *= 100
+    for name, inputs in (("near", X), ("far", far), ("all", 100 * X)):
+        np.save(tmp_path / f"{name}.npy", inputs)
+    for words in (["--rank", "2"], ["--cv", "2", "--standardize"]):
+        model = tmp_path / "m.holrr"
+        assert (
+            main(["fit", *(str(folder / f"{v}.npy") for v in "XY"), "-o", str(model), *words]) == 0
+        )
+        said = {}
+        for name in ("near", "far", "all"):
+            capsys.readouterr()
+            place = tmp_path / "P.npy"
+            assert (
+                main(["predict", str(model), str(tmp_path / f"{name}.npy"), "-o", str(place)]) == 0
+            )
+            said[name] = capsys.readouterr()
+        assert "0 of 40 rows of X are unlike those of the fit (99.9 % limits" in said["near"].out
+        assert "3 of 40 rows of X are unlike those of the fit" in said["far"].out
+        assert not said["far"].err
+        assert "40 of 40 rows" in said["all"].out
+        assert "holrr predict: warning: 40 of 40 rows of X are unlike" in said["all"].err
+
+
+def test_predict_is_silent_about_models_without_limits(folder, capsys, tmp_path):
+    from holrr.cli import main
+
+    model, place = tmp_path / "m.holrr", tmp_path / "P.npy"
+    files = [str(folder / f"{v}.npy") for v in "XY"]
+    assert main(["fit", *files, "-o", str(model), "--model", "kernel-rls", "--alpha", "1"]) == 0
+    capsys.readouterr()
+    assert main(["predict", str(model), files[0], "-o", str(place)]) == 0
+    assert "unlike" not in capsys.readouterr().out

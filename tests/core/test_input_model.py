@@ -77,7 +77,7 @@ def test_the_model_is_that_of_one_svd_for_each_fold(shape):
 
 def test_components_hold_95_percent_of_the_variance():
     X = structured(300, 10, noise=0.1)
-    mean, lam, _ = decomposed(X)
+    _, lam, _ = decomposed(X)
     k = fit_input_model(X).components.shape[1]
     assert lam[:k].sum() >= 0.95 * lam.sum() > lam[: k - 1].sum()
 
@@ -198,7 +198,7 @@ def test_rows_off_the_subspace_of_inputs_without_noise_are_far_away(shape):
     model, inside = fit_input_model(X), structured(*shape, noise=0.0)[::-1]
     assert (model.distances(inside)[1] < model.limits(0.99)[1]).all()
     off = np.linalg.svd(X - X.mean(axis=0))[2][-1]
-    t2, q = model.distances(inside + 1e-3 * off)
+    _, q = model.distances(inside + 1e-3 * off)
     assert (q > model.limits(0.999)[1]).all()
 
 

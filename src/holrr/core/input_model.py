@@ -445,7 +445,6 @@ def _leading(
     k : int
     start : array of shape (n_fits, m, p)
     """
-    V = np.linalg.qr(times(start))[0]
-    V = np.linalg.qr(times(times(V)))[0]
+    V = np.linalg.qr(times(times(start)))[0]
     lam, U = np.linalg.eigh(V.transpose(0, 2, 1) @ times(V))
     return np.maximum(lam[:, : -k - 1 : -1], 0.0), V @ U[:, :, : -k - 1 : -1]

@@ -4,16 +4,16 @@ The residuals of a row are those of a fit that has not seen it, each over the sp
 prediction and over the noise of its output. The noise is 1.4826 times the median of the absolute
 residuals, so that a few wrong rows do not increase it. The number of a row is the mean of their
 squares, :math:`S`. In ordinary rows it is about a scaled chi-square over its degrees of freedom
-:math:`f`, of which there are fewer than outputs where outputs are correlated. Its cube root is
-nearly normal (Wilson and Hilferty 1931), with mean :math:`1 - x` and variance :math:`x = 2/(9f)` up
-to the scale. Both follow from the median over the rows and the distance from it to the quantile of
-84 percent, whatever less than a sixth of the rows does. The upper half decides, since the
+:math:`f`, of which there are fewer than outputs where outputs are correlated. Its fourth root is
+nearly normal (Hawkins and Wixley 1986), with mean :math:`1 - 3x/2` and variance :math:`x = 1/(8f)`
+up to the scale. Both follow from the median over the rows and the distance from it to the quantile
+of 90 percent, whatever less than a tenth of the rows does. The upper half decides, since the
 distribution is not quite a chi-square where outputs are correlated, and the limit is above it.
 
 References
 ----------
-E. B. Wilson, M. M. Hilferty (1931). The distribution of chi-square. Proceedings of the National
-Academy of Sciences 17(12), 684-688.
+D. M. Hawkins, R. A. J. Wixley (1986). A note on the transformation of chi-squared variables to
+normality. The American Statistician 40(4), 296-298.
 
 F. R. Hampel (1974). The influence curve and its role in robust estimation. Journal of the American
 Statistical Association 69(346), 383-393.
@@ -31,8 +31,8 @@ __all__ = ["CONSISTENT", "RowResiduals", "residual_limits", "row_residuals"]
 
 # The standard deviation of a normal distribution over its median absolute deviation.
 CONSISTENT = 1.482602218505602
-# One standard deviation above the median of a normal distribution.
-_UPPER = 0.8413447460685429
+# A quantile of the rows, and that of a standard normal distribution.
+_UPPER, _UPPER_NORMAL = 0.9, 1.2815515655446004
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,29 +113,29 @@ def residual_limits(
     """
     seen = np.flatnonzero(~np.isnan(squares))
     residuals, limits = np.full(squares.size, np.nan), np.full(squares.size, np.nan)
-    roots, m = np.cbrt(squares[seen]), np.maximum(counts[seen], 1.0)
+    roots, m = squares[seen] ** 0.25, np.maximum(counts[seen], 1.0)
     middle, spread = _middle_and_spread(roots)
     if not middle > 0 or not spread > 0:  # most rows have residuals of zero, or the same ones
-        scale = middle**3 or 1.0
+        scale = middle**4 or 1.0
         residuals[seen], limits[seen] = np.sqrt(squares[seen] / scale), 1.0
         return residuals, limits
-    # s / (1 - s^2) = spread / middle, with s^2 = 2 / (9 f)
+    # s / (1 - 1.5 s^2) = spread / middle, with s^2 = 1 / (8 f)
     ratio = spread / middle
-    s = (math.sqrt(1 + 4 * ratio**2) - 1) / (2 * ratio)
-    x = _inverse_freedom(m, 4.5 * s * s) * 2 / 9
-    scale = middle / (1 - s * s)
-    centre, width = _middle_and_spread((roots / scale - (1 - x)) / np.sqrt(x))
+    s = (math.sqrt(1 + 6 * ratio**2) - 1) / (3 * ratio)
+    x = _inverse_freedom(m, 8 * s * s) / 8
+    scale = middle / (1 - 1.5 * s * s)
+    centre, width = _middle_and_spread((roots / scale - (1 - 1.5 * x)) / np.sqrt(x))
     t = stdtrit(max(seen.size - 1, 1), level)  # both are estimates
-    limit = 1 - x + np.sqrt(x) * (centre + t * (width or 1.0))
-    residuals[seen] = (roots / scale) ** 1.5
-    limits[seen] = np.maximum(limit, 0.0) ** 1.5
+    limit = 1 - 1.5 * x + np.sqrt(x) * (centre + t * (width or 1.0))
+    residuals[seen] = (roots / scale) ** 2
+    limits[seen] = np.maximum(limit, 0.0) ** 2
     return residuals, limits
 
 
 def _middle_and_spread(values: np.ndarray) -> tuple[float, float]:
     """Median, and standard deviation from the quantile above it."""
     middle, upper = np.quantile(values, (0.5, _UPPER), method="median_unbiased")
-    return float(middle), float(upper - middle)
+    return float(middle), float(upper - middle) / _UPPER_NORMAL
 
 
 def _inverse_freedom(m: np.ndarray, typical: float) -> np.ndarray:

@@ -50,7 +50,7 @@ class Outliers:
     >>> found
     Outliers: 1 of 90 rows above the 99.9 % limit: 17
     >>> print(found.order[0], found.residuals[17].round(), found.limits[17].round(1))
-    17 21.0 2.5
+    17 21.0 2.4
     >>> found.to_frame().query("outside").index.tolist()
     [17]
     """
@@ -108,7 +108,7 @@ def find_outliers(
     Each row is predicted by a fit that has not seen it. Its residuals, over the spread of the
     prediction and the noise of each output, are summarised by their root mean square. Noise and
     limit come from medians and quantiles over the rows, so that outliers do not hide each other as
-    long as they are less than a sixth of the rows; see docs/diagnostics.md.
+    long as they are less than a tenth of the rows; see docs/diagnostics.md.
 
     Parameters
     ----------

@@ -124,8 +124,8 @@ class InputDiagnosticsDisplay:
         ax.scatter(
             x[outside], y[outside], s=20, marker=marker, color=style.ACCENT, ec=color, lw=0.8
         )
-        for axis, values, limit in ((ax.xaxis, x, x_limit), (ax.yaxis, y, y_limit)):
-            _stretch(axis, values, limit)
+        _stretch(ax.xaxis, x_limit)
+        _stretch(ax.yaxis, y_limit)
         distance = np.maximum(x / (x_limit or 1.0), (y / y_limit) ** 2)
         _label_points(ax, x, y, np.where(outside, distance, 0.0), found.labels, n_labels)
         ax.set_xlabel(f"Hotelling's T2 ({found.n_components} components)", fontsize=9)
@@ -230,8 +230,7 @@ class OutlierDisplay:
             ax.scatter(x[rows], y[rows], s=size, color=color, lw=0, zorder=3)
         percent = f"{100 * found.level:g} % limit ({outside.sum()} of {y.size} rows above it)"
         ax.step(x, found.limits, where="mid", ls="--", color=style.DARK, lw=1, label=percent)
-        limit = float(np.nanmax(found.limits, initial=1.0))
-        _stretch(ax.yaxis, y[~np.isnan(y)], limit, bottom=True)
+        _stretch(ax.yaxis, float(np.nanmax(found.limits, initial=1.0)), bottom=True)
         _label_points(ax, x, y, np.where(outside, y / found.limits, 0.0), found.labels, n_labels)
         ax.set(xlim=(-1, y.size))
         ax.set_xlabel("training row", fontsize=9)
@@ -241,15 +240,16 @@ class OutlierDisplay:
         return self
 
 
-def _stretch(axis: Any, values: np.ndarray, limit: float, *, bottom: bool = False) -> None:
-    """A logarithmic axis where some values are far beyond the limit."""
+def _stretch(axis: Any, limit: float, *, bottom: bool = False) -> None:
+    """A logarithmic axis where some points are far beyond the limit."""
     axes, name = axis.axes, axis.axis_name
-    is_log = getattr(axes, f"get_{name}scale")() == "log"
-    if is_log or (limit > 0 and values.size and np.nanmax(values) > _FAR * limit):
-        before = getattr(axes, f"get_{name}lim")()[0] if is_log else limit
+    drawn = [np.asarray(each.get_offsets()) for each in axes.collections]
+    column = np.concatenate([each[:, "xy".index(name)] for each in drawn])
+    values = column[column > 0]  # those of other collections are zero
+    if limit > 0 and values.size and values.max() > _FAR * limit:
         getattr(axes, f"set_{name}scale")("log")
-        low = 0.8 * min(float(np.min(values[values > 0], initial=limit)), limit)
-        getattr(axes, f"set_{name}lim")(min(max(low, 1e-3 * limit), before), None)
+        low = 0.8 * min(float(values.min()), limit)
+        getattr(axes, f"set_{name}lim")(max(low, 1e-3 * limit), None)
     elif bottom:
         getattr(axes, f"set_{name}lim")(0, None)
 
