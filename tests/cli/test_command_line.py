@@ -281,6 +281,9 @@ def test_demo_says_where_its_files_are(tmp_path):
     assert count == n_parameters((10, 10, 10, 10), ranks)
     assert max(ranks) < 10  # of the best single model, not of the mixture
     assert done.stderr == ""
+    page = (tmp_path / "d" / "report.html").read_text("utf-8")  # the report that `report` writes
+    assert f'<td class="number">{float(row[-2]):.4g}</td>' in page
+    assert "low-rank regression" in page
 
 
 # ---------------------------------------------------------------- unusual inputs
@@ -307,8 +310,8 @@ def test_predict_says_how_many_rows_are_unlike_those_of_the_fit(folder, capsys, 
                 main(["predict", str(model), str(tmp_path / f"{name}.npy"), "-o", str(place)]) == 0
             )
             said[name] = capsys.readouterr()
-        assert "0 of 40 rows of X are unlike those of the fit (99.9 % limits" in said["near"].out
-        assert "3 of 40 rows of X are unlike those of the fit" in said["far"].out
+        assert "0 of 40 rows are outside the 99.9 % limits" in said["near"].out
+        assert "3 of 40 rows are outside" in said["far"].out
         assert not said["far"].err
         assert "40 of 40 rows" in said["all"].out
         assert "holrr predict: warning: 40 of 40 rows of X are unlike" in said["all"].err
@@ -322,4 +325,4 @@ def test_predict_is_silent_about_models_without_limits(folder, capsys, tmp_path)
     assert main(["fit", *files, "-o", str(model), "--model", "kernel-rls", "--alpha", "1"]) == 0
     capsys.readouterr()
     assert main(["predict", str(model), files[0], "-o", str(place)]) == 0
-    assert "unlike" not in capsys.readouterr().out
+    assert "outside" not in capsys.readouterr().out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -109,12 +108,3 @@ def test_errors_are_one_line_with_an_exit_code(folder, words, code, message):
     assert (done.returncode, message in done.stderr) == (code, True), done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (folder / "a.html").exists()
-
-
-def test_the_demo_writes_the_same_kind_of_report(tmp_path):
-    done = call("demo", "--out", tmp_path / "d")
-    assert done.returncode == 0, done.stderr
-    page = (tmp_path / "d" / "report.html").read_text("utf-8")
-    error = re.search(r"^HOLRR .*?(\d+\.\d{4})", done.stdout, re.M)[1]
-    assert f'<td class="number">{float(error):.4g}</td>' in page
-    assert "low-rank regression" in page
