@@ -36,10 +36,12 @@ def resolve(name: str) -> Any:
 
 
 def is_documented(name: str, value: Any) -> bool:
-    """Whether an attribute of a public class is our own: not scikit-learn's, nor a mere refusal."""
+    """Whether an attribute of a public class is our own: no one else's, nor a mere refusal."""
     home = getattr(getattr(value, "fget", value), "__module__", None) or ""
     refuses = name == "predict_interval" and isinstance(value, property)
-    return not (refuses or home.startswith("sklearn") or re.fullmatch(r"set_\w+_request", name))
+    of_python = getattr(getattr(value, "__objclass__", None), "__module__", "") == "builtins"
+    others = of_python or home.startswith("sklearn")
+    return not (refuses or others or re.fullmatch(r"set_\w+_request", name))
 
 
 def public_methods(cls: type) -> dict[str, str]:

@@ -195,7 +195,7 @@ def test_samples_without_weight_are_as_if_removed(model):
 
 
 @pytest.mark.parametrize(
-    "make", [RLS, lambda: RLSCV([1.0]), lambda: TraceNormRegressionCV([1.0], cv=2)]
+    "make", [RLS, lambda: RLSCV([1.0]), lambda: TraceNormRegressionCV([1.0], cv=2, max_iter=3)]
 )
 @pytest.mark.parametrize("unit", [1e-130, 1e130])
 def test_units_of_the_inputs_do_not_matter(make, unit):
