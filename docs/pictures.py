@@ -172,10 +172,12 @@ def of_results() -> None:
     import real_data
     import scaling
     import standard_errors
+    import streaming
     from paper.forecast_page import write_page
     from paper.guide import redraw
 
     save(gains(), IMAGES / "when_it_helps.png")
+    save(streaming.draw(), IMAGES / "streaming_growth.png")
     with in_both_themes():
         missing.draw(str(IMAGES / "missing.png"))
         standard_errors.draw(str(IMAGES))
