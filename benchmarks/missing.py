@@ -1,21 +1,18 @@
 """Fits around missing outputs, as a ratio to the fit of complete outputs.
 
     python benchmarks/missing.py [--quick] [--threads 2]
-    python benchmarks/missing.py --picture docs/images/missing.png
 
 HOLRR at rank 5, (2000, 50, 20x20x20), with 1 and 30 percent of the entries missing at random, and
 with a tenth of the outputs missing for a third of the samples. The fits take turns and medians are
 compared; on a busy machine the ratio of CPU times, with one thread, says more. Without --quick it
-takes about half a minute. The second form draws the picture of docs/missing.md, from its code.
+takes about half a minute.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -35,38 +32,11 @@ def outputs(Y: np.ndarray, seed: int = 0) -> dict[str, np.ndarray]:
     return {"complete": Y, **holes, "10% of the outputs, a third of the samples": blocked}
 
 
-def draw(path: str) -> None:
-    """One of the maps of the guide: the truth, what is observed of it, and two fits."""
-    import matplotlib.pyplot as plt
-
-    guide = Path(__file__).resolve().parents[1] / "docs" / "missing.md"
-    names: dict = {}
-    exec(re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)[0], names)
-    X, Y, truth, day = names["X"], names["Y"], names["truth"], 5
-    fits = {"ridge regression": names["ridge"], "HOLRR": names["model"]}
-    panels = {"truth": truth[day], "observed": Y[day]}
-    for name, fit in fits.items():
-        P = fit.predict(X)
-        panels[f"{name}, error {np.sqrt(np.nanmean((P - truth) ** 2)):.2f}"] = P[day]
-    top = np.abs(truth[day]).max()
-    figure, axes = plt.subplots(1, 4, figsize=(10, 2.4), layout="constrained")
-    for ax, (title, values) in zip(axes, panels.items(), strict=True):
-        ax.set_facecolor("#b9bec6")  # what is missing
-        ax.imshow(values, cmap="RdBu_r", vmin=-top, vmax=top, origin="lower")
-        ax.set_title(title, fontsize=10)
-        ax.set(xticks=[], yticks=[])
-    figure.savefig(path, dpi=150)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a small problem, once")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--picture", metavar="PATH", help="draw the picture of the guide instead")
     options = parser.parse_args()
-    if options.picture:
-        draw(options.picture)
-        return
     n, d0, shape, repeats = (200, 10, (8, 8, 8), 1) if options.quick else (2000, 50, (20,) * 3, 5)
     X, Y = make_tensor_regression(
         n, n_features=d0, output_shape=shape, rank=(5,) * 4, snr=1.0, random_state=0

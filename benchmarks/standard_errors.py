@@ -1,18 +1,14 @@
 """Jackknife standard errors against the closed form, the bootstrap and the spread over new noise.
 
     python benchmarks/standard_errors.py [--quick]
-    python benchmarks/standard_errors.py --pictures docs/images
 
-The first form prints the tables of docs/standard_errors.md, the second draws its pictures, from its
-code. The tables take one or two minutes, the pictures a few seconds.
+Prints the tables of docs/standard_errors.md, in one or two minutes.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import time
-from pathlib import Path
 
 import numpy as np
 from sklearn.base import clone
@@ -119,45 +115,10 @@ def cost(n: int, d0: int, side: int) -> None:
     )
 
 
-def draw(folder: str) -> None:
-    """The pictures of the guide."""
-    import matplotlib.pyplot as plt
-    from scipy.stats import norm
-
-    from holrr.plotting import CoefficientDisplay, IntervalCalibrationDisplay
-
-    guide = Path(__file__).resolve().parents[1] / "docs" / "standard_errors.md"
-    names: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL):
-        exec(block, names)
-    figure, axes = plt.subplots(
-        1, 3, figsize=(10, 2.8), layout="constrained", width_ratios=[1.35, 1.2, 0.8]
-    )
-    places = {"driver": "ocean"}, {"driver": "ocean", "lat": 10.0}, {"lat": 10.0, "lon": 100.0}
-    for ax, select in zip(axes, places, strict=True):
-        CoefficientDisplay(names["errors"]).plot(select=select, ax=ax)
-    axes[1].legend(fontsize=7, frameon=False, loc="upper right")
-    figure.savefig(Path(folder) / "coefficients.png", dpi=150)
-
-    search, A, B = (names[name] for name in ("search", "A", "B"))
-    display = IntervalCalibrationDisplay.from_estimator(search, A[150:], B[150:])
-    mean, level = search.predict(A[150:]), display.nominal
-    std = np.std(B[:150] - search.predict(A[:150]))
-    half = norm.ppf(0.5 + level / 2) * std
-    normal = {c: (mean - h, mean + h) for c, h in zip(level, half, strict=True)}
-    options = {"name": "normal, one noise", "ax": display.ax_}
-    IntervalCalibrationDisplay.from_predictions(B[150:], normal, **options)
-    display.figure_.savefig(Path(folder) / "calibration.png", dpi=130)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few samples, few refits")
-    parser.add_argument("--pictures", metavar="FOLDER", help="draw those of the guide instead")
     options = parser.parse_args()
-    if options.pictures:
-        draw(options.pictures)
-        return
     print("| | groups | ratio | typical deviation of an entry |\n| --- | ---: | ---: | ---: |")
     ridge(200 if options.quick else 1000)
     bootstrap(*((100, 50) if options.quick else (300, 500)))

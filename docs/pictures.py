@@ -2,7 +2,7 @@
 
 The code of a page is in its ``pycon`` blocks, with its output; the tests run the same code. A
 script of the same name beside a page draws the pictures whose code the page does not show. The
-pictures of pages with ``python`` blocks are drawn here from the names that these blocks define.
+pictures of the landing page and of stored results are drawn by functions here.
 """
 
 from __future__ import annotations
@@ -54,57 +54,6 @@ def after(page: str, n_blocks: int) -> dict[str, Any]:
     return names
 
 
-def model_selection() -> dict[str, Any]:
-    """The two displays of a search."""
-    from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay
-
-    model, modes = after("model_selection.md", 1)["model"], ["inputs", "places", "variables"]
-    return {
-        "rank_surface": RankSurfaceDisplay.from_estimator(model, mode_names=modes).figure_,
-        "spectrum_modes": SpectrumDisplay.from_estimator(model, mode_names=modes).figure_,
-    }
-
-
-def metrics() -> dict[str, Any]:
-    """The map of the skill."""
-    return {"skill_map": after("metrics.md", 5)["display"].figure_}
-
-
-def kernels() -> dict[str, Any]:
-    """One output of two searches, and the error for each width and penalty."""
-    import matplotlib.pyplot as plt
-
-    names = after("kernels.md", 2)
-    X, Y, truth, search = (names[name] for name in ("X", "Y", "truth", "search"))
-    ridge = names["KernelRLSCV"]().fit(X, Y)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-    x = np.linspace(-3, 3, 300)[:, None]
-    left.plot(X[:, 0], Y[:, 2, 2], ".", color="#b9bec6", ms=4, label="data")
-    left.plot(x, truth(x)[:, 2, 2], color="#1f2328", lw=1.5, label="truth")
-    for fit, style in ((ridge, ("#d1600e", "--")), (search, ("#1f5a99", "-"))):
-        color, line = style
-        name = type(fit).__name__
-        left.plot(x, fit.predict(x)[:, 2, 2], color=color, ls=line, lw=1.8, label=name)
-    left.set(xlabel="x", ylabel="output (2, 2)", ylim=(-12, 17))
-    left.legend(loc="upper center", ncols=2, fontsize=8, frameon=False)
-
-    k, a, *rank = search.best_index_
-    error = search.cv_results_["mean_mse"][(slice(None), slice(None), *rank)]
-    gammas = [kernel["gamma"] for kernel in search.kernels_]
-    # A row for each width, all of the same height: nothing is cut where the scale begins.
-    alphas, rows = search.alphas_, np.arange(len(gammas) + 1) - 0.5
-    steps = np.sqrt(alphas[1:] * alphas[:-1])
-    borders = [alphas[0] ** 2 / steps[0], *steps, alphas[-1] ** 2 / steps[-1]]
-    top = np.nanmin(error) + 3 * np.nanmedian(error - np.nanmin(error))
-    image = right.pcolormesh(borders, rows, error, cmap="viridis_r", vmax=top)
-    right.plot(alphas[a], k, "o", color="#d1600e", mec="white", ms=8)
-    right.set(xscale="log", xlabel="alpha", ylabel="gamma of the Gaussian kernel")
-    right.set_yticks(range(len(gammas)), [f"{gamma:.2g}" for gamma in gammas])
-    right.set_title(f"held-out error at rank {search.rank_}; the dot is the choice", fontsize=10)
-    figure.colorbar(image, ax=right, extend="max")
-    return {"kernel_search": figure}
-
-
 def index() -> dict[str, Any]:
     """A map, its prediction, the width of the intervals, and one cell in the course of time."""
     import matplotlib.pyplot as plt
@@ -151,7 +100,7 @@ def index() -> dict[str, Any]:
     return {"map_with_intervals": figure}
 
 
-DRAWN = (index, model_selection, metrics, kernels)
+DRAWN = (index,)
 
 
 def of_pages() -> None:
@@ -167,11 +116,9 @@ def of_pages() -> None:
 
 
 def of_results() -> None:
-    """Pictures from stored results, ``docs/results/*.csv``, and from the code of two pages."""
-    import missing  # of benchmarks/
+    """Pictures from stored results, ``docs/results/*.csv``."""
     import real_data
     import scaling
-    import standard_errors
     import streaming
     from paper.forecast_page import write_page
     from paper.guide import redraw
@@ -179,8 +126,6 @@ def of_results() -> None:
     save(gains(), IMAGES / "when_it_helps.png")
     save(streaming.draw(), IMAGES / "streaming_growth.png")
     with in_both_themes():
-        missing.draw(str(IMAGES / "missing.png"))
-        standard_errors.draw(str(IMAGES))
         rows = scaling.read_csv(scaling.RESULTS)
         for what, name in (("seconds", "scaling_time"), ("bytes", "scaling_memory")):
             scaling.draw(rows, what, IMAGES / f"{name}.png")
