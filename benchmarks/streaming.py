@@ -1,11 +1,13 @@
 """Speed and memory of fits to outputs on disk, compared with a bare read and the bare product.
 
-    python benchmarks/streaming.py [--size 20] [--folder FOLDER] [--quick] [--plot FILE]
+    python benchmarks/streaming.py [--size 20] [--folder FOLDER] [--quick]
 
 The script generates Y of the given size in gigabytes in the folder (by default the folder of
 temporary files), and deletes it at the end. Each measurement runs in a separate process. Its peak
 memory is its largest resident set, including Python and all libraries. Before each measurement, the
-file is dropped from the cache of the system. The last part compares threads of Dask with the fit to
+file is dropped from the cache of the system. The growth
+with the number of samples goes to docs/results/streaming.csv, unless --quick is given. The last part
+compares threads of Dask with the fit to
 the same arrays in memory.
 """
 
@@ -21,9 +23,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results" / "streaming.csv"
 N_FEATURES, OUTPUTS, RANK = 50, (25, 10, 10), (5, 5, 5, 5)
 ROW = 8 * int(np.prod(OUTPUTS))
 BLOCK = 2**27 // ROW  # samples of a block of 128 MiB
@@ -124,7 +128,7 @@ def on_disk(folder: Path, n: int) -> None:
     print(f"  fit / bare product  {seconds['fit'] / seconds['product']:.2f}  (wanted: at most 1.5)")
 
 
-def growth(folder: Path, n: int, plot: str | None) -> None:
+def growth(folder: Path, n: int, store: bool) -> None:
     """Print the growth of the cost with the number of samples, over a factor of 100."""
     sizes = [round(n * 10 ** (k / 2 - 2)) for k in range(5)]
     rows = [(m, measure("fit", folder, m)) for m in sizes]
@@ -135,16 +139,16 @@ def growth(folder: Path, n: int, plot: str | None) -> None:
               f"peak {found['peak'] / 1e9:.2f} GB")  # fmt: skip
     slope = np.polyfit(np.log(sizes), np.log([found["seconds"] for _, found in rows]), 1)[0]
     print(f"  slope in logarithms {slope:.3f} (1 is linear)")
-    if plot:
-        draw(sizes, [found["seconds"] for _, found in rows], plot)
+    if store:
+        lines = [f"{m},{found['seconds']:.4g},{found['peak']:.4g}" for m, found in rows]
+        RESULTS.write_text("\n".join(["samples,seconds,peak", *lines, ""]))
 
 
-def draw(sizes: list[int], seconds: list[float], path: str) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
+def draw() -> Any:
+    """Seconds against samples, from the stored results, as a matplotlib Figure."""
     import matplotlib.pyplot as plt
 
+    sizes, seconds, _ = np.loadtxt(RESULTS, delimiter=",", skiprows=1, unpack=True)
     figure, axes = plt.subplots(figsize=(5, 3.4), layout="constrained")
     axes.loglog(sizes, seconds, "o-", label="fit from disk")
     straight = [seconds[-1] * m / sizes[-1] for m in sizes]
@@ -152,7 +156,7 @@ def draw(sizes: list[int], seconds: list[float], path: str) -> None:
     axes.set(xlabel="samples N", ylabel="seconds", title="One pass over outputs on disk")
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=120)
+    return figure
 
 
 def threads(n: int, repeats: int = 3) -> None:
@@ -184,7 +188,6 @@ def main() -> None:
     parser.add_argument("--size", type=float, default=20.0, help="gigabytes of Y")
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--quick", action="store_true", help="2 gigabytes")
-    parser.add_argument("--plot", default=None, help="file for a picture of the growth")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--n", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -199,7 +202,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="holrr-bench-") as folder:
         measure("generate", Path(folder), n)
         on_disk(Path(folder), n)
-        growth(Path(folder), n, options.plot)
+        growth(Path(folder), n, store=not options.quick)
     threads(min(n, 50_000))
 
 

@@ -2,7 +2,7 @@
 
 The code of a page is in its ``pycon`` blocks, with its output; the tests run the same code. A
 script of the same name beside a page draws the pictures whose code the page does not show. The
-pictures of pages with ``python`` blocks are drawn here from the names that these blocks define.
+pictures of the landing page and of stored results are drawn by functions here.
 """
 
 from __future__ import annotations
@@ -116,15 +116,17 @@ def of_pages() -> None:
 
 
 def of_results() -> None:
-    """Pictures from stored results, ``docs/results/*.csv``, and from the code of two pages."""
+    """Draw pictures from stored results, ``docs/results/*.csv``."""
     import case_study  # of benchmarks/
     import real_data
     import scaling
+    import streaming
     from paper.forecast_page import write_page
     from paper.guide import redraw
 
     save(gains(), IMAGES / "when_it_helps.png")
     save(case_study.draw(), IMAGES / "case_study.png")
+    save(streaming.draw(), IMAGES / "streaming_growth.png")
     with in_both_themes():
         rows = scaling.read_csv(scaling.RESULTS)
         for what, name in (("seconds", "scaling_time"), ("bytes", "scaling_memory")):
