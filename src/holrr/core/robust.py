@@ -8,7 +8,7 @@ residual ``r_i``, a vector over its D outputs, and the mean square
 
 in units of a robust scale ``s_j`` of each output. Where all samples are alike, ``nu q_i`` is about
 chi-squared with nu degrees of freedom, of which there are D for independent residuals of the
-outputs, and 1 for proportional ones. With the 93 percent quantile c of this distribution the
+outputs, and 1 for proportional ones. With the 95 percent quantile c of this distribution the
 weight of the sample is
 
     w_i = min(1, c / (nu q_i)) .
@@ -16,10 +16,11 @@ weight of the sample is
 This is the square of Huber's weight ``min(1, k / |r|)`` for the norm of the residual. Huber's own
 weight bounds what a sample contributes to the normal equations, and its square bounds what the
 sample contributes to a weighted sum of squared errors, ``w_i |r_i|^2 <= c``. So it bounds held-out
-errors as well. For one output, c is 1.81 standard deviations, and the weighted mean of normal data
-has 95 percent of the efficiency of the mean.
+errors as well. For one output, the root of c is 1.96 standard deviations, and the weighted mean of
+normal data has 97 percent of the efficiency of the mean. Where the median of ``nu q_i`` is above
+that of the distribution, as for noise with long tails, all of them are divided by the ratio.
 
-The residuals come from ridge regression, all outputs alike. Weights and residuals depend on each
+The residuals come from ridge regression with one penalty for all outputs. Weights and residuals depend on each
 other and are computed in turn:
 
 1. The first weights are small for samples whose inputs or outputs lie far from the median.
@@ -57,7 +58,7 @@ from scipy.special import chdtri
 __all__ = ["robust_weights"]
 
 # Quantile of the squared norm of residuals from which on samples have less weight than 1.
-_LEVEL = 0.93
+_LEVEL = 0.95
 # Standard deviation over median absolute deviation, of normal data.
 _MAD = 1.4826022185056018
 # The least scale of an output, in weighted root mean squares of its residuals.
