@@ -86,7 +86,7 @@ def generate(n: int, chunk: int) -> tuple[da.Array, da.Array]:
     return X, Y
 
 
-# ---------------------------------------------------------------- what is measured
+# ---------------------------------------------------------------- measurements
 
 
 @dataclass

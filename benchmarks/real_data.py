@@ -236,7 +236,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-# ---------------------------------------------------------------- what is shown
+# ---------------------------------------------------------------- tables and figures
 
 SHOWN = [m for m in AGAINST if m not in ("ridge", "scikit-learn")]
 

@@ -64,17 +64,16 @@ class Layout:
     Parameters
     ----------
     inputs : dict
-        The arrays that the columns of X consist of, in their order: for each the sizes of its
-        modes, by name.
+        Arrays that form the columns of X, in order, each with the sizes of its modes by name.
     outputs : tuple of str
-        The names of the modes of Y. Modes of the same name are the same.
+        Names of the modes of Y. Modes with the same name in X and Y are the same.
     what : str
-        The blocks and the own inputs, in words.
+        Description of the blocks and the own inputs.
     blocks : str or None
-        The mode of X along which each entry is a block; an array without it is one, too. None for
+        Mode of X whose entries are the blocks; an array without this mode is one block. None for
         inputs without natural blocks.
     own : tuple of str
-        The modes that inputs and outputs share.
+        Modes that inputs and outputs share.
     """
 
     inputs: dict[str, dict[str, int]]

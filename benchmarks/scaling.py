@@ -79,7 +79,7 @@ def measure(axis: str, n: int, d0: int, shape: tuple[int, ...], repeats: int) ->
     for name, method in methods(model, X, Y):
         outputs = Y.reshape(n, D) if name == "Ridge" else Y
         fit = lambda: clone(method).fit(X, outputs)  # noqa: B023, E731
-        memory = extra_memory(fit)  # which warms up, too
+        memory = extra_memory(fit)  # this fit is also the warm-up
         seconds = cpu_seconds(fit, 1 if name == "HOLRRCV" else repeats)
         size = {"axis": axis, "n": n, "d0": d0, "D": D, "p": len(shape), "method": name}
         yield {**size, "seconds": seconds, "bytes": memory, "data": X.nbytes + Y.nbytes}
@@ -207,7 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, nothing is written")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--draw", action="store_true", help="draw what was measured before")
+    parser.add_argument("--draw", action="store_true", help="draw stored results")
     args = parser.parse_args()
     if not args.draw:
         rows = list(measure_all(args.quick, args.repeats))

@@ -57,7 +57,7 @@ def forget(path: Path) -> None:
         os.close(descriptor)
 
 
-# ---------------------------------------------------------------- what is measured, in a process
+# ---------------------------------------------------------------- measurements in a process
 
 
 def read(folder: Path, n: int) -> None:

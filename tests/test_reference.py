@@ -15,6 +15,7 @@ from docs.public import public_methods, public_names, resolve
 INDEX = Path(__file__).parents[1] / "docs" / "reference" / "index.rst"
 NAMES = public_names()
 CLASSES = [name for name in NAMES if inspect.isclass(resolve(name))]
+ESTIMATORS = [name for name in CLASSES if hasattr(resolve(name), "get_params")]
 # What was public once and is not any more still has to be where it was.
 FORMER = ["holrr.io.check_writable", "holrr.io.load_moments", "holrr.io.write_atomically"]
 
@@ -51,6 +52,32 @@ def test_every_public_method_is_called_in_an_example_of_its_page(name):
     assert [method for method, doc in methods.items() if not doc] == []
     page = [cls.__doc__, *methods.values()]
     assert [m for m in methods if not any(shows(rf"\.{m}\(", doc) for doc in page)] == []
+
+
+def section(doc: str, title: str) -> str:
+    """Return the text of one section of a numpydoc docstring."""
+    _, _, rest = doc.partition(f"{title}\n{'-' * len(title)}\n")
+    return re.split(r"\n\n[A-Z][\w ]*\n-+\n", rest)[0]
+
+
+def described(text: str) -> dict[str, str]:
+    """Return the first line of the description of each entry that has a name and a type."""
+    return dict(re.findall(r"^(\w+) : .+\n +(\S.*)$", text, flags=re.M))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_parameter_of_an_estimator_has_a_type_and_a_sentence(name):
+    cls = resolve(name)
+    found = described(section(inspect.getdoc(cls), "Parameters"))
+    assert set(found) == set(inspect.signature(cls).parameters)
+    # A reader of one page need not open another one to learn what a parameter does.
+    assert not [text for text in found.values() if re.match(r"(As in|See) `", text)]
+
+
+def test_entries_of_several_names_or_without_a_text_are_not_descriptions():
+    entries = "a : int\n    Size.\nb, c\n    As in `X`.\nd : int"
+    doc = f"Title.\n\nParameters\n----------\n{entries}\n\nNotes\n-----\ne : int\n    Other.\n"
+    assert described(section(doc, "Parameters")) == {"a": "Size."}
 
 
 def test_examples_that_are_skipped_do_not_count():

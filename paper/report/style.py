@@ -33,7 +33,7 @@ nav a {
   border-radius: 1rem; padding: .15rem .8rem; font-size: .92rem;
 }
 nav a:hover, nav a:focus { border-color: var(--accent); }
-/* Shadows at the sides where there is more to see: those of the box, under covers that scroll. */
+/* Shadows at the sides mark content outside the box; covers that scroll with it hide them. */
 .scroll {
   overflow-x: auto; -webkit-overflow-scrolling: touch; background:
     linear-gradient(to right, var(--paper) 30%, transparent) left / 2.5rem 100% local no-repeat,

@@ -548,7 +548,7 @@ class TensorRegressor(
     def save(self, path: Any) -> None:
         """Save the estimator to a file, which `holrr.load` reads.
 
-        The file holds arrays and parameters, but no code. See docs/file_format.md.
+        The file contains arrays and parameters, but no code. See docs/file_format.md.
 
         Parameters
         ----------

@@ -163,7 +163,7 @@ def _by_output(
     try:
         found = np.asarray(alpha, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"alpha must hold numbers; got {alpha!r}.") from error
+        raise TypeError(f"alpha must contain numbers; got {alpha!r}.") from error
     flat = labels is not None and bool(labels.flat) and found.shape == (math.prod(output_shape),)
     if found.shape != tuple(output_shape) and not flat:
         raise ValueError(
@@ -332,7 +332,7 @@ def _block_weights(weight: Any, grid: Grid) -> np.ndarray:
     try:
         found = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"input_weight must hold numbers; got {weight!r}.") from error
+        raise TypeError(f"input_weight must contain numbers; got {weight!r}.") from error
     if found.shape != grid.shape:
         raise ValueError(
             f"An array as input_weight must have the shape {grid.shape} of the inputs; got "

@@ -684,7 +684,7 @@ def _moments_of(data: Samples, index: np.ndarray, response_grams: bool) -> Centr
     """Compute the moments of some samples; scattered samples are copied in blocks."""
     if data.w is not None:  # a block in which all samples have weight zero would have no mean
         index = index[to_numpy(data.w)[index] > 0]
-    # Blocks have more samples than features, since merging moments has a cost, too.
+    # Blocks have more samples than features, since merging moments has a cost.
     step = max(_BLOCK // (8 * math.prod(data.output_shape)), 4 * data.n_features, 64)
     step = index.size if isinstance(as_slice(index), slice) else step
     found = []

@@ -99,7 +99,7 @@ class Stack:
     cross_fitted_mse: float
 
 
-# ---------------------------------------------------------------- what is mixed
+# ---------------------------------------------------------------- models of a stack
 
 
 def find_parts(
