@@ -5,10 +5,9 @@
 The script generates Y of the given size in gigabytes in the folder (by default the folder of
 temporary files), and deletes it at the end. Each measurement runs in a separate process. Its peak
 memory is its largest resident set, including Python and all libraries. Before each measurement, the
-file is dropped from the cache of the system. The growth
-with the number of samples goes to docs/results/streaming.csv, unless --quick is given. The last part
-compares threads of Dask with the fit to
-the same arrays in memory.
+file is dropped from the cache of the system. The growth with the
+number of samples goes to docs/results/streaming.csv, unless --quick is given. The last part
+compares threads of Dask with the fit to the same arrays in memory.
 """
 
 from __future__ import annotations
