@@ -20,8 +20,8 @@ errors as well. For one output, the root of c is 1.96 standard deviations, and t
 normal data has 97 percent of the efficiency of the mean. Where the median of ``nu q_i`` is above
 that of the distribution, as for noise with long tails, all of them are divided by the ratio.
 
-The residuals come from ridge regression with one penalty for all outputs. Weights and residuals depend on each
-other and are computed in turn:
+The residuals come from ridge regression with one penalty for all outputs. Weights and residuals
+depend on each other and are computed in turn:
 
 1. The first weights are small for samples whose inputs or outputs lie far from the median.
 2. The weighted ridge fit of all samples, decomposed once, gives the residual of every sample when
