@@ -512,7 +512,7 @@ def test_models_without_blocks_say_what_is_needed(make):
 
 def test_bad_arguments_are_refused():
     X, Y = data()
-    with pytest.raises(ValueError, match=r"called 'intercept'.*rename it"):
+    with pytest.raises(ValueError, match=r"'intercept' is not allowed.*rename the block"):
         RLS(blocks={"intercept": [0], "rest": np.arange(1, D0)}).fit(X, Y)
     model = RLS(blocks=BLOCKS).fit(X, Y)
     with pytest.raises(ValueError, match=r"average must be one of .*average='mean'"):

@@ -92,9 +92,9 @@ def test_the_weight_of_a_dimension_names_its_mode():
     for given in (area * sea.notnull().any("time"), (land * area).where(land)):
         model = HOLRR(2, missing="ignore", output_weight=given).fit(X, sea)
         assert_allclose(model.predict(X), expected.predict(X), atol=1e-10)
-    with pytest.raises(ValueError, match=r"has dimensions \('lat',\) where y has \('latitude', 'l"):
+    with pytest.raises(ValueError, match=r"has dimensions \('lat',\), but y has \('latitude', 'l"):
         HOLRR(2, output_weight=area.rename(latitude="lat")).fit(X, y)
-    with pytest.raises(ValueError, match="has 3 entries along 'latitude', and y has 4"):
+    with pytest.raises(ValueError, match="has 3 entries along 'latitude', but y has 4"):
         HOLRR(2, output_weight=area[:3]).fit(X, y)
 
 

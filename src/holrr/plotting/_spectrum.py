@@ -125,8 +125,8 @@ class SpectrumDisplay:
         modes = [i for i, s in enumerate(self.spectra) if s.size and s.sum() > 0]
         if not modes:
             raise ValueError(
-                "the model has no spectra: only LRR, HOLRR and their searches have spectra, and "
-                "only if their coefficients are not zero."
+                "the model has no spectra: only LRR, HOLRR, their kernel versions and searches "
+                "have spectra, and only if their coefficients are not zero."
             )
         columns = min(len(modes), 3)
         rows = -(-len(modes) // columns)
