@@ -8,8 +8,8 @@ and 420 test samples. Every search chooses its settings by the same five inner f
 error. The time is the processor time of the whole search on one thread: the median of three runs
 after a warm-up (one run, if it takes more than ten seconds), on the first training set. Inputs
 are standardised, and outputs are centred, since CPRegressor has no intercept. Libraries that are
-not installed are left out and keep their stored rows. The rows go into docs/results/libraries.csv and
-docs/comparison.md; --draw writes the page from the stored rows.
+not installed are left out and keep their stored rows. The rows go into docs/results/libraries.csv
+and docs/comparison.md; --draw writes the page from the stored rows.
 """
 
 from __future__ import annotations

@@ -25,7 +25,12 @@ DOCS = Path(__file__).resolve().parent
 IMAGES = DOCS / "images"
 MAIN, ACCENT = "#1f5a99", "#d1600e"
 TITLES = {"low rank": "outputs that share structure", "no structure": "outputs without structure"}
-GUIDES = [page for page in sorted(DOCS.glob("*.md")) if "```pycon\n" in page.read_text("utf-8")]
+# Pages whose code, or whose script, draws.
+GUIDES = [
+    page
+    for page in sorted(DOCS.glob("*.md"))
+    if ".savefig(" in page.read_text("utf-8") or page.with_suffix(".py").exists()
+]
 
 
 def run_guide(page: Path, folder: Path) -> tuple[int, int]:
