@@ -108,7 +108,7 @@ class MLMTNC(PenalizedRegressor):
         ranks, which is tight only for a small `beta`.
     n_iter_ : int
         Number of iterations of the best descent.
-    history_ : array of shape (n_iter_ + 1,)
+    history_ : array of shape (n_iterations + 1,)
         Objective of the best descent at its start and after each iteration.
     solver_ : str
         Factorisation that the fit used.
