@@ -156,7 +156,8 @@ def main(page: str, folder: str = ".") -> int:
     hide(hidden_modules(stated_extras(path.read_text("utf-8"))))
     failed, attempted = run_blocks(path, Path(folder).resolve())
     print(f"{path.name}: {failed} of {attempted} failed")
-    return int(failed > 0 or attempted == 0)
+    all_skipped = all(block["skip"] for block in BLOCKS.finditer(path.read_text("utf-8")))
+    return int(failed > 0 or (attempted == 0 and not all_skipped))
 
 
 if __name__ == "__main__":

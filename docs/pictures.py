@@ -13,13 +13,14 @@ import runpy
 import shutil
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from docs.dark import in_both_themes, save
-from docs.pages import run_blocks
+from docs.pages import run_blocks, stated_extras
 
 DOCS = Path(__file__).resolve().parent
 IMAGES = DOCS / "images"
@@ -114,6 +115,9 @@ def of_pages() -> None:
         for name, figure in draw().items():
             save(figure, IMAGES / f"{name}.png")
     for page in GUIDES:
+        if "explain" in stated_extras(page.read_text("utf-8")) and find_spec("shap") is None:
+            print(page.name, "skipped: needs the extra explain")
+            continue
         with tempfile.TemporaryDirectory() as drawn:
             print(page.name, run_guide(page, Path(drawn)))
             for picture in Path(drawn).glob("*.png"):

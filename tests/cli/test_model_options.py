@@ -177,7 +177,7 @@ def test_blocks_of_labelled_variables(folder, capfd):
         assert main(["fit", "c.nc:field,index", "c.nc:y", "--blocks", blocks, *FIT]) == 0
         assert sorted(holrr.load("m").blocks_) == sorted(known)
     told = fails(capfd, 3, "fit", "c.nc:field,index", "c.nc:y", "--blocks", "depth", *FIT)
-    assert "blocks='depth' is no mode of X" in told
+    assert "blocks='depth' is not a mode of X" in told
     line = xr.DataArray(X, {"name": list("abcdef")}, ("time", "name")).to_dataset(name="x")
     line.to_netcdf("x.nc", engine="h5netcdf")
     assert main(["fit", "x.nc:x", "Y.npy", "--blocks", "u=a:c;v=*", *FIT]) == 0
@@ -258,7 +258,7 @@ def test_own_inputs_of_arrays_are_pairs_of_positions(series, capfd):
     [
         (["--own-alpha", "1"], 2, "--own-alpha needs --own"),
         (["--own", "1:0", "--own-alpha", "1,2", "--rank", "2"], 2, "need --cv to choose"),
-        (["--own", "1:9", "--rank", "2"], 3, "must hold pairs"),
+        (["--own", "1:9", "--rank", "2"], 3, "must contain pairs"),
         (["--own", "auto", "--rank", "2"], 3, "needs modes of X and y with the same names"),
         (["--own", "a,,b"], 2, "is not auto, names of modes or pairs"),
         (["--own", "auto", "--model", "trace-norm"], 2, "trace-norm does not support it"),

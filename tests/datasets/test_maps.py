@@ -25,7 +25,7 @@ def test_without_noise_the_maps_are_linear_in_the_indices():
 
 
 def test_the_noise_is_twice_as_strong_at_longitudes_below_180():
-    X, Y = make_climate_maps(2000, noise=0.6, random_state=0)
+    _, Y = make_climate_maps(2000, noise=0.6, random_state=0)
     _, signal = make_climate_maps(2000, noise=0.0, random_state=0)
     spread = (Y - signal).std(axis=(0, 1))
     assert_allclose(spread[:18], 0.8, rtol=0.02)

@@ -405,7 +405,7 @@ def test_ten_samples_have_limits():
 def test_limits_are_replaced_with_the_other_attributes(model):
     X, Y = toy(n=60)
     model.fit(X, Y)
-    with pytest.warns(UserWarning, match="starts anew"):
+    with pytest.warns(UserWarning, match="starts from an empty model"):
         model.partial_fit(X, Y)
     assert "_input_model" not in vars(model)
     search = TraceNormRegressionCV([1.0, 10.0], cv=2).fit(X, Y)

@@ -233,7 +233,7 @@ def test_columns_of_a_table_with_several_levels():
 
 def test_blocks_need_names_of_their_own():
     model = RLS().fit({1: X, "1": X}, Y)
-    with pytest.raises(ValueError, match=r"blocks are \['1', '1'\]"):
+    with pytest.raises(ValueError, match=r"blocks of the inputs are called \['1', '1'\]"):
         to_onnx(model)
     for names in (("Y", "other"), ("", "other")):
         with pytest.raises(ValueError, match=r"differ from each other .* and are not empty"):

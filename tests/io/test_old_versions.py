@@ -99,7 +99,7 @@ def test_searches_with_missing_outputs_load_from_version_2(search, tmp_path):
     assert found.missing == "fill"
     assert_same_fit(found, model)
     assert_array_equal(found.predict(X), model.predict(X))
-    with pytest.warns(FutureWarning, match="is now called"):
+    with pytest.warns(FutureWarning, match="is deprecated"):
         again = clone(found).set_params(**model.get_params() | {"missing": "fill"}).fit(X, Y)
     assert_array_equal(again.predict(X), model.predict(X))
 

@@ -20,7 +20,7 @@ def block(name):
 
 def test_the_code_of_the_guide_runs():
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 1
     names = {}
     for block in blocks:
         exec(block, names)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.arrays import comes_from, ignores_missing
+from ..data.arrays import comes_from, ignores_missing, is_dask, is_on_disk
 from ..data.labels import differing_rows, row_index
 from ..data.unlabel import sample_dimension
 from ._console import note
@@ -23,6 +23,8 @@ from ._tables import Layout, Table, is_count, some, title
 __all__ = ["fingerprint", "in_memory", "layouts", "n_samples", "read_inputs", "read_pair"]
 
 Columns = list[Hashable]
+# Bytes on disk that are read to recognise data, and bytes that are read at a time.
+_MOST_READ, _BLOCK = 2**28, 2**17
 
 
 def layouts(options: argparse.Namespace, model: Any = None) -> tuple[Layout, Layout]:
@@ -55,16 +57,21 @@ def fingerprint(Y: Any) -> str | None:
     Parameters
     ----------
     Y : array, table or object of xarray
-        Data on disk or of Dask are not read for it: they have None.
+        Memory maps are read in blocks. Large data on disk and data of Dask are not read: they have
+        None.
     """
     arrays = list(Y.data_vars.values()) if hasattr(Y, "data_vars") else [Y]
-    if any(hasattr(A, "__dask_graph__") and A.__dask_graph__() is not None for A in arrays):
+    arrays = [A if isinstance(A, np.ndarray) else getattr(A, "data", A) for A in arrays]
+    if any(is_dask(A) or (is_on_disk(A) and A.nbytes > _MOST_READ) for A in arrays):
         return None
     digest = hashlib.sha256()
     for A in arrays:
-        values = np.ascontiguousarray(np.asarray(A, dtype=np.float64))
+        values = A if is_on_disk(A) else np.asarray(A)
         digest.update(str(values.shape).encode())
-        digest.update(values.data)
+        step = max(1, _BLOCK // max(1, values[:1].nbytes))
+        for start in range(0, len(values), step):
+            block = np.asarray(values[start : start + step], dtype=np.float64)
+            digest.update(np.ascontiguousarray(block).data)
     return digest.hexdigest()
 
 

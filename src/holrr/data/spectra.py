@@ -181,8 +181,12 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Order of the derivative, at most `polyorder`; 0 smooths.
     delta : float, default=1.0
         Distance of two wavelengths, which gives derivatives their unit.
-    dim, blocks, sample_dim
-        As in `StandardNormalVariate`.
+    dim : str, optional
+        Name of the mode along the spectra, as in `StandardNormalVariate`.
+    blocks : str or list of str, optional
+        Blocks of inputs that are spectra, as in `StandardNormalVariate`.
+    sample_dim : str, optional
+        Name of the sample dimension of xarray objects, as in `StandardNormalVariate`.
 
     Attributes
     ----------
@@ -330,8 +334,12 @@ class RangeSelector(TransformerMixin, BaseEstimator):
     ranges : tuple (start, stop), list of such tuples, or None, default=None
         Ranges of coordinates, both ends included; None as an end leaves it open, and None for
         `ranges` keeps all features.
-    dim, blocks, sample_dim
-        As in `StandardNormalVariate`.
+    dim : str, optional
+        Name of the mode along the spectra, as in `StandardNormalVariate`.
+    blocks : str or list of str, optional
+        Blocks of inputs that are spectra, as in `StandardNormalVariate`.
+    sample_dim : str, optional
+        Name of the sample dimension of xarray objects, as in `StandardNormalVariate`.
 
     Attributes
     ----------
