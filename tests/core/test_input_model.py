@@ -270,8 +270,8 @@ def test_rows_of_every_month_are_used(n):
 
 
 def test_fewer_rows_are_used_of_many_inputs():
-    sizes = [rows_to_use(10**5, d).size for d in (10, 500, 1000, 10**6)]
-    assert sizes == [500, 262, 131, 100]
+    sizes = [rows_to_use(10**5, d).size for d in (10, 500, 1000, 2000, 80_000, 10**5, 10**6)]
+    assert sizes == [500, 262, 131, 100, 100, 83, 20]
 
 
 def of(splitter, n, rows=None, groups=None):

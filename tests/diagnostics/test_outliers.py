@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from holrr import (
     HOLRR,
@@ -292,6 +294,16 @@ def test_searches_without_held_out_residuals_say_so(tmp_path):
         find_outliers(models[0], X)
     with pytest.raises(ValueError, match="level must be above 0 and below 1"):
         find_outliers(RLSCV([1.0]).fit(X, Y), level=99)
+
+
+def test_the_last_step_of_a_pipeline_has_the_residuals():
+    X, Y = wrong_row()
+    pipe = make_pipeline(StandardScaler(), RLSCV([1.0])).fit(X, Y)
+    assert find_outliers(pipe).order[0] == 17
+    with pytest.raises(TypeError, match="does not fit pipelines to folds"):
+        find_outliers(make_pipeline(StandardScaler(), RLS()), X, Y)
+    single = find_outliers(RLS(), pipe[:-1].transform(X), Y)
+    assert single.order[0] == 17
 
 
 def test_residuals_are_replaced_with_the_other_attributes():

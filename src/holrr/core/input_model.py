@@ -48,8 +48,9 @@ __all__ += ["interleaved_folds", "rows_to_use"]
 
 # Fewer rows have no limits.
 MIN_ROWS = 10
-# Rows that a model is fitted to: this many at most, and fewer of many inputs.
-_MOST_ROWS, _FEWEST_ROWS, _ENTRIES = 500, 100, 2**17
+# Rows that a model is fitted to: this many at most, and fewer of many inputs, so that fits take
+# little longer (down to 100 rows) and little more memory (down to 20).
+_MOST_ROWS, _ENTRIES_FOR_TIME, _ENTRIES_FOR_MEMORY = 500, 2**17, 2**23
 # Components hold this share of the variance, and are at most so many.
 _SHARE, _MOST_COMPONENTS = 0.95, 10
 _N_FOLDS, _MOST_FOLDS = 5, 10
@@ -178,7 +179,8 @@ def rows_to_use(n: int, n_features: int, most: int = _MOST_ROWS) -> np.ndarray:
     >>> rows_to_use(4, 3), rows_to_use(5000, 3)[:5]
     (array([0, 1, 2, 3]), array([ 0, 16, 22, 38, 44]))
     """
-    most = min(most, max(_FEWEST_ROWS, _ENTRIES // n_features))
+    enough = min(100, max(20, _ENTRIES_FOR_MEMORY // n_features))
+    most = min(most, max(enough, _ENTRIES_FOR_TIME // n_features))
     if n <= most:
         return np.arange(n)
     edges = np.arange(most + 1) * n // most

@@ -69,9 +69,8 @@ def warn_of_unusual(model: InputModel | None, X: Any) -> None:
     if model is None or X.shape[0] < _FEW or is_dask(X):
         return
     n, d = X.shape
-    if n > _FEW:
-        rows = rows_to_use(n, d, _MOST)
-        X = X[rows] if is_sparse(X) else take(X, rows)
+    rows = rows_to_use(n, d, _MOST)
+    X = X[rows] if is_sparse(X) else take(X, rows)
     with few_threads_for(X.shape[0] * d * model.components.shape[1]):
         t2, q = model.distances(_dense(X))
     t2_limit, q_limit = model.limits(_LEVEL)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..core.namespace import to_numpy
@@ -112,10 +113,10 @@ def find_outliers(
 
     Parameters
     ----------
-    model : estimator
+    model : estimator or Pipeline
         Fitted `RLSCV`, `LRRCV`, `HOLRRCV` and their kernel versions have the held-out residuals of
-        their samples, where these were in memory. Any other estimator, fitted or not, needs `X` and
-        `y`.
+        their samples, where these were in memory, also as the last step of a pipeline. Any other
+        estimator, fitted or not, needs `X` and `y`.
     X, y : arrays of shape (n_samples, n_features) and (n_samples, d1, ..., dp), optional
         As in `fit`. Copies of the model are fitted to all folds but one, and predict it.
     level : float, default=0.99
@@ -144,6 +145,7 @@ def find_outliers(
     if (X is None) != (y is None):
         raise TypeError("find_outliers takes both X and y, or none of them.")
     if X is None:
+        model = model[-1] if isinstance(model, Pipeline) else model
         check_is_fitted(model)
         rows = vars(model).get("_row_residuals")
         if rows is None:
@@ -160,6 +162,11 @@ def find_outliers(
 
 def _held_out(model: Any, X: Any, y: Any, cv: Any, sample_weight: Any, groups: Any) -> RowResiduals:
     """Residuals of each row, from copies of the model that are fitted without its fold."""
+    if isinstance(model, Pipeline):
+        raise TypeError(
+            "find_outliers does not fit pipelines to folds: pass the last step and the inputs that "
+            "it gets, find_outliers(pipe[-1], pipe[:-1].transform(X), y)."
+        )
     data, names = validate(model, X, y, sample_weight, groups=groups)
     if not isinstance(data, Samples):
         raise ValueError(
