@@ -81,6 +81,7 @@ STEPS = [
     Step("benchmarks/cluster.py", "scaling.md", minutes=10),
     Step("benchmarks/sparse_inputs.py", "sparse.md"),
     Step("benchmarks/forgetting.py", "streaming.md", quick=("--steps", "20"), minutes=2),
+    Step("benchmarks/onnx_agreement.py", "onnx.md", quick=None, minutes=2),
     Step("benchmarks/onnx_latency.py", "onnx.md", quick=("--repeats", "20"), minutes=2),
     Step("benchmarks/robust.py", "robust.md"),
     Step("benchmarks/diagnostics.py", "diagnostics.md"),

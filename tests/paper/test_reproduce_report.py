@@ -59,7 +59,7 @@ def test_the_page_shows_numbers_settings_versions_and_claims(out):
 def test_the_same_table_makes_the_same_figure(out):
     config = tiny_images(n_trials=1)
     draw = EXPERIMENTS["images"][1].figures(config, [])["rows"]
-    first, second = (figure_bytes(draw, "light", "svg", dpi=105) for _ in range(2))
+    first, second = (figure_bytes(draw, "light", "svg", dpi=200) for _ in range(2))
     assert first == second == (out / "images_rows.svg").read_bytes()
 
 

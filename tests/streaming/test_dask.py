@@ -220,8 +220,9 @@ def test_a_pass_returns_only_moments(data, monkeypatch):
     assert sum(sizes) < Y.nbytes / 100
 
 
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_reading_and_reducing_a_chunk_is_one_task(weighted, data, tmp_path):
+def test_reading_and_reducing_a_chunk_is_one_task(weighted, masked, data, tmp_path):
     """So no chunk moves from one worker to another."""
     pytest.importorskip("zarr", reason="zarr is not installed")
     X, Y = chunked(*data)
@@ -236,11 +237,18 @@ def test_reading_and_reducing_a_chunk_is_one_task(weighted, data, tmp_path):
         return dask.get(graph, keys, **options)
 
     model = HOLRR(rank=2, output_weight=[np.arange(1.0, 6.0), None] if weighted else None)
+    never = np.zeros((5, 3), dtype=bool)
+    if masked:  # a slice and a cell
+        never[2] = never[0, 1] = True
+        model.set_params(missing="ignore")
     with dask.config.set(scheduler=get):
-        model.fit(2 * X, da.where(np.eye(5, 3) > 2, np.nan, Y))
-    # Six chunks, a tree of two and one merges, the two stores, the function of a chunk, and what
-    # the weights are.
-    assert sizes[0] <= 6 + 3 + 2 + 1 + 2 * weighted + 2
+        model.fit(2 * X, da.where(never, np.nan, Y))
+    assert np.array_equal(np.isnan(model.intercept_), never)
+    # Six chunks, a tree of two and one merges, the two stores, the function of a chunk, what the
+    # weights are, and of a mask the function that takes outputs out. The first computation with a
+    # mask reads the first sample.
+    assert len(sizes) == 1 + masked
+    assert sizes[-1] <= 6 + 3 + 2 + 1 + 2 * weighted + masked + 2
 
 
 def test_labels_of_folds_take_one_byte_each():

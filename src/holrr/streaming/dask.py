@@ -74,15 +74,20 @@ class DaskStream(Stream):
         most = max(1, self.max_bytes // 4 // row_bytes)  # samples whose outputs fit into a task
         samples = tuple(n for whole in self._Y.chunks[0] for n in pieces(whole, most))
         other.output_shape, other._X = shape, self._X.rechunk((samples, -1))
+        modes, axes = len(shape), dict[str, Any]()
+        if modes + 1 != self._Y.ndim:  # with the same axes Dask can read and map in one task
+            axes = {
+                "drop_axis": list(range(1, self._Y.ndim)),
+                "new_axis": list(range(1, modes + 1)),
+            }
         other._Y = da.map_blocks(
             _map_outputs,
             self._Y.rechunk((samples, *self._Y.shape[1:])),
             function=function,
             dtype=self._Y.dtype,
             chunks=(samples, *((d,) for d in shape)),
-            drop_axis=list(range(1, self._Y.ndim)),
-            new_axis=list(range(1, len(shape) + 1)),
-            meta=np.empty((0,) * (1 + len(shape)), dtype=self._Y.dtype),
+            meta=np.empty((0,) * (1 + modes), dtype=self._Y.dtype),
+            **axes,
         )
         return other
 
