@@ -62,7 +62,8 @@ def fingerprint(Y: Any) -> str | None:
     """
     arrays = list(Y.data_vars.values()) if hasattr(Y, "data_vars") else [Y]
     arrays = [A if isinstance(A, np.ndarray) else getattr(A, "data", A) for A in arrays]
-    if any(is_dask(A) or (is_on_disk(A) and A.nbytes > _MOST_READ) for A in arrays):
+    readable = [isinstance(A, np.ndarray) or not is_on_disk(A) for A in arrays]
+    if not all(readable) or any(is_dask(A) or getattr(A, "nbytes", 0) > _MOST_READ for A in arrays):
         return None
     digest = hashlib.sha256()
     for A in arrays:
