@@ -9,7 +9,7 @@ PIP    := python -m pip install --quiet --disable-pip-version-check
 ARGS   ?= all --quick
 FUZZ   ?= --cases 20000 --seed 0
 
-.PHONY: demo docs reproduce test test-clean test-explain test-lowest fuzz dist lint typecheck format bench benchmarks clean
+.PHONY: demo docs reproduce test test-site test-clean test-explain test-lowest fuzz dist lint typecheck format bench benchmarks clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/python -m holrr.demo
@@ -32,6 +32,10 @@ test-clean: $(VENV)/.dev-installed
 # The page on SHAP values and MLflow, with the packages that it needs.
 test-explain: $(VENV)/.explain-installed
 	$(BIN)/python -m pytest tests/test_explanations.py
+
+# The site in a browser, after `make docs`.
+test-site: docs
+	HOLRR_TEST_SITE=1 $(BIN)/python -m pytest tests/test_site.py
 
 # Many seeded random cases; FUZZ has the arguments of tests/fuzz/run.py.
 fuzz: $(VENV)/.dev-installed

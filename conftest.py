@@ -6,6 +6,7 @@ tests of torch take three times as long. Tests of threads set the number that th
 """
 
 import os
+import sys
 
 import pytest
 
@@ -16,3 +17,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 def _folder_for_what_examples_write(request, monkeypatch):
     if isinstance(request.node, pytest.DoctestItem):
         monkeypatch.chdir(request.getfixturevalue("tmp_path"))
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    if "matplotlib.pyplot" in sys.modules:  # it warns of many open figures
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -55,7 +55,13 @@ SEARCHES = {
     "citation": {"citing"},
     "out of memory": {"streaming"},
 }
-pytestmark = pytest.mark.slow
+# The pages open slowly on a busy machine: `make test-site` runs these tests after `make docs`.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "HOLRR_TEST_SITE" not in os.environ, reason="the site is tested by make test-site"
+    ),
+]
 # `make docs` writes this file at its end. Where the site is built beside the tests, they wait.
 COMPLETE = SITE / "complete.txt"
 WAIT = float(os.environ.get("HOLRR_WAIT_FOR_SITE", "0"))  # seconds
