@@ -135,8 +135,7 @@ def of_results() -> None:
 
     save(gains(), IMAGES / "when_it_helps.png")
     save(case_study.draw(), IMAGES / "case_study.png")
-    if streaming.RESULTS.exists():  # of a run on data larger than memory
-        save(streaming.draw(), IMAGES / "streaming_growth.png")
+    save(streaming.draw(), IMAGES / "streaming_growth.png")
     with in_both_themes():
         rows = scaling.read_csv(scaling.RESULTS)
         for what, name in (("seconds", "scaling_time"), ("bytes", "scaling_memory")):
