@@ -129,6 +129,11 @@ class SearchTerms(SphinxTransform):
             section.insert(1, addnodes.index(entries=entries, inline=False))
 
 
+def write_pages_with_search_terms(app: Any, env: Any) -> list[str]:
+    """Write these pages in every build: Sphinx drops the entries of pages that it skips."""
+    return [page for page in search_terms() if page in env.all_docs]
+
+
 # ---------------------------------------------------------------- pictures
 
 
@@ -240,6 +245,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", describe_data, priority=300)
     app.connect("autodoc-process-docstring", link_pages, priority=400)
+    app.connect("env-updated", write_pages_with_search_terms)
     app.connect("doctree-resolved", link_names)
     app.connect("doctree-resolved", link_source)
     app.add_transform(SearchTerms)
