@@ -9,7 +9,7 @@ PIP    := python -m pip install --quiet --disable-pip-version-check
 ARGS   ?= all --quick
 FUZZ   ?= --cases 20000 --seed 0
 
-.PHONY: demo docs reproduce test test-site test-clean test-explain test-lowest fuzz dist lint typecheck format bench benchmarks clean
+.PHONY: demo docs reproduce test test-site check-site test-clean test-explain test-lowest fuzz dist lint typecheck format bench benchmarks clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/python -m holrr.demo
@@ -33,9 +33,12 @@ test-clean: $(VENV)/.dev-installed
 test-explain: $(VENV)/.explain-installed
 	$(BIN)/python -m pytest tests/test_explanations.py
 
-# The site in a browser, after `make docs`.
+# Build the site, then test it in a browser.
 test-site: docs
-	HOLRR_TEST_SITE=1 $(BIN)/python -m pytest tests/test_site.py
+	$(MAKE) check-site
+
+check-site: $(VENV)/.docs-installed $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -m site tests/test_site.py
 
 # Many seeded random cases; FUZZ has the arguments of tests/fuzz/run.py.
 fuzz: $(VENV)/.dev-installed
@@ -43,7 +46,7 @@ fuzz: $(VENV)/.dev-installed
 
 # Quick tests with the lowest versions that pyproject.toml allows, in a separate environment.
 test-lowest: $(LOWEST)/.installed
-	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -m "not slow and not clean_environment"
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -m "not slow and not clean_environment and not site"
 
 # Source archive, and the wheel built from it.
 dist: $(VENV)/.release-installed

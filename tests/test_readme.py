@@ -22,8 +22,6 @@ TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 WITH_CODE = [ROOT / "README.md"]
 WITH_CODE += [page for page in PAGES if page.parent == DOCS and BLOCKS.search(TEXTS[page])]
 # Pages whose tables are the navigation of the site.
-# A picture of a run on data larger than memory, of which no figures are stored.
-MEASURED = {"streaming_growth.png"}
 HUBS = ("index", "tutorials", "guide", "benchmarks", "coming_from", "theory", "project")
 LINKS = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(?:#([\w-]+))?\)|(?:src|srcset)=\"()([^\"]+)()\"")
 
@@ -58,6 +56,18 @@ def test_the_code_of_a_page_runs_with_the_extras_that_it_states(page, tmp_path):
     assert done.returncode == 0, f"{done.stdout[-3000:]}{done.stderr[-3000:]}"
     drawn = {picture.stem for picture in tmp_path.glob("*.png")}
     assert drawn <= set(re.findall(r"images/(\w+)\.png", TEXTS[page]))
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+def test_lines_of_code_fit_a_page_of_1280_pixels(page):
+    too_long = [
+        line
+        for block in BLOCKS.finditer(TEXTS[page])
+        for line in block["code"].splitlines()
+        if len(line) > 100
+        and (block["kind"] == "python" or line.lstrip().startswith((">>> ", "... ")))
+    ]
+    assert too_long == []
 
 
 def test_packages_of_other_extras_are_hidden():
@@ -223,14 +233,13 @@ def test_every_picture_is_shown_and_has_a_variant_for_dark_pages():
     assert light == {
         n for n in shown_pictures() if not n.startswith("badge_") and "_dark." not in n
     }
-    drawn = light - MEASURED
-    assert files - light == {name.replace(".", "_dark.") for name in drawn}
+    assert files - light == {name.replace(".", "_dark.") for name in light}
 
 
 def test_pictures_have_twice_the_resolution_of_the_page_and_are_small():
     from struct import unpack
 
-    for path in (path for path in IMAGES.glob("*.png") if path.name not in MEASURED):
+    for path in IMAGES.glob("*.png"):
         width, height = unpack(">II", path.read_bytes()[16:24])
         twin = path.with_name(path.name.replace("_dark", ""))
         # Widths of twins may differ where labels are cut to the size of the figure.

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import functools
 import http.server
-import os
 import re
-import shutil
 import threading
-import time
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
+from browser import launched, needs_chromium
+
 DOCS = Path(__file__).parents[1] / "docs"
 SITE = DOCS.parent / "build" / "docs"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 PAGES = {
     "landing": "index.html",
     "chart": "choosing.html",
@@ -29,9 +27,7 @@ PAGES = {
 }
 WIDTHS, SCHEMES = (400, 1280, 1920), ("light", "dark")
 ALL_PAGES = ("*.html", "gallery/**/*.html", "reference/**/*.html")
-# Cut off at some width; formulas that are not drawn; code that is wider than the page at 1280;
-# pictures of the other theme; fences of directives, front matter and roles.
-CHECKS = ("cut off", "formulas", "code", "pictures", "markup")
+N_PARTS = 8  # parts of the pages, which several processes open
 RAW_MARKUP = re.compile(r":::|```|\{\w+\}`|^html_theme\b.*", re.M)
 # What a reader types into the search, and the pages of which one must be among the first three.
 SEARCHES = {
@@ -55,24 +51,9 @@ SEARCHES = {
     "citation": {"citing"},
     "out of memory": {"streaming"},
 }
-# The pages open slowly on a busy machine: `make test-site` runs these tests after `make docs`.
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        "HOLRR_TEST_SITE" not in os.environ, reason="the site is tested by make test-site"
-    ),
-]
-# `make docs` writes this file at its end. Where the site is built beside the tests, they wait.
-COMPLETE = SITE / "complete.txt"
-WAIT = float(os.environ.get("HOLRR_WAIT_FOR_SITE", "0"))  # seconds
-
-
-def is_built() -> bool:
-    """Whether the site is built; the tests wait for it if they are told to."""
-    end = time.monotonic() + WAIT
-    while not COMPLETE.exists() and time.monotonic() < end:
-        time.sleep(0.5)
-    return COMPLETE.exists()
+# Pages open slowly on a busy machine: `make check-site` runs these tests alone, after `make docs`.
+pytestmark = [pytest.mark.site, needs_chromium]
+COMPLETE = SITE / "complete.txt"  # `make docs` writes this file at its end
 
 
 # Elements of the article that stick out of the window and are in no box that scrolls, or that a box
@@ -110,18 +91,10 @@ RAW_LATEX = r"""() => [...document.querySelectorAll("main .math")]
 
 @pytest.fixture(scope="module")
 def browser():
-    if not is_built():
-        pytest.skip("the site is not built: make docs")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium on this machine")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright comes with make docs")
-    root = getattr(os, "geteuid", lambda: 1)() == 0
-    with api.sync_playwright() as play:
-        chromium = play.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"] if root else []
-        )
+    if not COMPLETE.exists():
+        pytest.fail("the site is not built: run make docs")
+    with launched() as chromium:
         yield chromium
-        chromium.close()
 
 
 @pytest.fixture
@@ -198,36 +171,36 @@ def test_pages_open_whole_and_without_complaints(visit, address):
             assert page.evaluate(WRONG_PICTURES, scheme) == []
 
 
-@pytest.fixture(scope="module")
-def survey(browser):
-    """Every page, opened once: name of a check -> address of a page -> what is wrong there."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, offline=True)
-    page, found = context.new_page(), {check: {} for check in CHECKS}
-    for path in sorted(path for pattern in ALL_PAGES for path in SITE.glob(pattern)):
+def faults(page):
+    """What is wrong with the open page: the name of a check -> the elements that fail it."""
+    found = {
+        "formulas that are not drawn": page.evaluate(RAW_LATEX),
+        "code wider than the page at 1280": page.evaluate(WIDE_CODE),
+        "raw markup": RAW_MARKUP.findall(page.evaluate("document.body.innerText")),
+    }
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        found[f"cut off at {width}"] = page.evaluate(CUT_OFF)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(HAS_THEME, arg=scheme)
+        found[f"pictures that do not fit {scheme}"] = page.evaluate(WRONG_PICTURES, scheme)
+    return {check: elements for check, elements in found.items() if elements}
+
+
+@pytest.mark.parametrize("part", range(N_PARTS))
+def test_every_page_is_whole(visit, part):
+    paths = sorted(path for pattern in ALL_PAGES for path in SITE.glob(pattern))
+    assert len(paths) > 130
+    page, complaints = visit("index.html")
+    found = {}
+    for path in paths[part::N_PARTS]:
         page.goto(path.as_uri())
         page.evaluate(DRAWN)
-        bad = {check: [] for check in CHECKS}
-        bad["formulas"] = page.evaluate(RAW_LATEX)
-        bad["code"] = page.evaluate(WIDE_CODE)
-        bad["markup"] = RAW_MARKUP.findall(page.evaluate("document.body.innerText"))
-        for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 800})
-            bad["cut off"] += page.evaluate(CUT_OFF)
-        page.set_viewport_size({"width": 1280, "height": 800})
-        for scheme in SCHEMES:
-            page.emulate_media(color_scheme=scheme)
-            page.wait_for_function(HAS_THEME, arg=scheme)
-            bad["pictures"] += page.evaluate(WRONG_PICTURES, scheme)
-        for check, what in bad.items():
-            found[check][path.relative_to(SITE).as_posix()] = what
-    context.close()
-    return found
-
-
-@pytest.mark.parametrize("check", CHECKS)
-def test_every_page_is_whole(survey, check):
-    assert len(survey[check]) > 130
-    assert {page: what for page, what in survey[check].items() if what} == {}
+        found[path.relative_to(SITE).as_posix()] = faults(page)
+    assert {address: wrong for address, wrong in found.items() if wrong} == {}
+    assert complaints == []
 
 
 def test_what_is_cut_off_is_seen(visit):
@@ -365,7 +338,7 @@ def test_only_commands_are_copied(visit, server):
     assert ">>>" not in text
     assert "R2 on new samples: 0" not in text
     # A traceback is output, too.
-    page, _ = visit(f"{server}/labels.html", **rights)
+    page, _ = visit(f"{server}/preprocessing.html", **rights)
     block = page.locator("div.highlight", has_text="Traceback").first
     assert "Error:" in block.text_content()
     text = copied(page, block)
@@ -378,8 +351,8 @@ def test_only_commands_are_copied(visit, server):
 
 def test_every_link_and_picture_within_the_site_is_there():
     """By file name, for all pages at once; a browser would take a minute."""
-    if not is_built():
-        pytest.skip("the site is not built: make docs")
+    if not COMPLETE.exists():
+        pytest.fail("the site is not built: run make docs")
     missing, foreign, downloads = set(), set(), set()
     for page in set(SITE.rglob("*.html")) - set(SITE.glob("_static/**/*")):
         text = page.read_text("utf-8")

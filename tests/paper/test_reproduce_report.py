@@ -4,13 +4,13 @@ import functools
 import http.server
 import json
 import re
-import shutil
 import subprocess
 import threading
 
 import pytest
 from tiny import tiny_images, tiny_meteo, tiny_runtime, tiny_synthetic
 
+from browser import CHROMIUM, needs_chromium
 from paper.drawing.style import figure_bytes
 from paper.progress import silent
 from paper.report import Check, Section, build_report, save_section
@@ -100,7 +100,6 @@ def test_every_size_of_every_experiment_can_be_configured(size):
 
 # ---------------------------------------------------------------- in a browser
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -148,7 +147,7 @@ def address(out):
     server.server_close()
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@needs_chromium
 @pytest.mark.parametrize("width", [1200, 390], ids=["desktop", "phone"])
 def test_the_page_shows_its_pictures_in_a_browser(out, address, tmp_path, width):
     (out / f"probe{width}.html").write_text(PROBE % width)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from html.parser import HTMLParser
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 
+from browser import launched, needs_chromium
 from holrr import HOLRR, HOLRRCV, RLSCV, KernelHOLRRCV, TraceNormRegressionCV
 from holrr.data import Standardizer
 from holrr.datasets import make_tensor_regression
@@ -22,7 +22,6 @@ from holrr.report._words import conclusion, next_steps
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 NAME, MEAN = "this model", "the mean of these samples"
 
 
@@ -306,16 +305,14 @@ def test_the_same_report_is_made_twice(fitted):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+@needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
 def test_a_browser_shows_the_file_whole_and_requests_nothing(fitted, tmp_path, scheme, width):
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     *_, report = fitted
     path = tmp_path / "report.html"
     report.save(path)
-    with api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         options = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
         page = browser.new_context(**options).new_page()
         said, asked = [], []
@@ -327,7 +324,6 @@ def test_a_browser_shows_the_file_whole_and_requests_nothing(fitted, tmp_path, s
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
-        browser.close()
 
 
 def test_bad_arguments_are_refused(fitted):
