@@ -223,7 +223,7 @@ def main() -> None:
         few_table(max(seeds // 2, 2), args.jobs),
         "\nReal data, shuffled:\n",
         real_table(EXCHANGEABLE, "shuffled", args.quick, args.jobs),
-        "\nReal data, stretches of time that the fit has not seen:\n",
+        "\nReal data, blocks of time that the fit has not seen:\n",
         real_table(IN_TIME, "blocks", args.quick, args.jobs),
         "\nTime:\n",
         cost_table(args.quick),
