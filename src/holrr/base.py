@@ -419,7 +419,8 @@ class TensorRegressor(
         array of shape (n_samples, R0)
             Scores of the samples. If `X` is a Dask array, they are a lazy Dask array; if `X` is an
             xarray object, they are a DataArray. If the input mode is not reduced, as in `RLS`, the
-            scores are the inputs (or kernel values) themselves. Directions that the core does not
+            scores are the inputs (or kernel values) themselves or, if this takes less memory, their
+            R0 coordinates in the span of the training inputs. Directions that the core does not
             use have scores of zero.
 
         Examples

@@ -202,9 +202,33 @@ def lift(V: Tucker, problem: Whitened) -> Tucker:
     """Map an approximation from the whitened coordinates of mode 0 to coefficients."""
     if V.factors[0] is not None:
         return Tucker(V.core, (problem.lift(V.factors[0]), *V.factors[1:]), V.leading)
+    if problem.basis is not None and is_smaller_factored(problem.mean_x.shape[0], V.core.shape):
+        return Tucker(V.core, (problem.basis(), *V.factors[1:]), V.leading)
     core = problem.lift(unfold(V.core, 0))
     core = namespace_of(core).reshape(core, (core.shape[0], *V.core.shape[1:]))
     return Tucker(core, V.factors, V.leading)
+
+
+def is_smaller_factored(n_features: int, core: tuple[int, ...]) -> bool:
+    """Return whether the product of a factor and a core has fewer entries in these two parts.
+
+    This holds for many more inputs than samples, and many outputs. Ridge regression then has
+    coefficients in factored form, which takes less memory and less time to predict with.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of rows of the factor, and of the product.
+    core : tuple of int
+        Shape (r, R1, ..., Rp) of the core.
+
+    Examples
+    --------
+    >>> is_smaller_factored(5000, (50, 40, 40)), is_smaller_factored(5000, (50, 3))
+    (True, False)
+    """
+    r, n_columns = core[0], math.prod(core[1:])
+    return r * (n_features + n_columns) < n_features * n_columns
 
 
 def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bool) -> Fit:
@@ -261,8 +285,10 @@ def fit_by_output(problem: Spectral, alphas: np.ndarray, fit_intercept: bool) ->
     a = asarray_like(np.reshape(alphas, (1, -1)), T, dtype=T.dtype)
     squares = (s * s)[:, None]
     shrink = squares / (squares + a)  # (r, D)
-    W = problem.basis @ (T * shrink / s[:, None])
-    coef = Tucker(xp.reshape(W, (W.shape[0], *shape)), (None,) * (1 + len(shape)))
+    W, basis = T * shrink / s[:, None], problem.basis
+    if not is_smaller_factored(basis.shape[0], tuple(W.shape)):
+        W, basis = basis @ W, None
+    coef = Tucker(xp.reshape(W, (W.shape[0], *shape)), (basis, *(None,) * len(shape)))
     explained = xp.sum(T * T * shrink, axis=0)
     root = None
     if problem.squares is not None:

@@ -92,6 +92,8 @@ class Whitened:
         `residual` and `norm`. A structure that couples outputs uses them as initial values.
     spectral : Spectral, optional
         The problem for all penalties that this problem was derived from.
+    basis : callable, optional
+        Function that returns the matrix of `lift`, of shape (n_features, r), if it is known.
     """
 
     Z: Array
@@ -108,6 +110,7 @@ class Whitened:
     whole: Any = None
     never: np.ndarray | None = None
     spectral: Spectral | None = None
+    basis: Callable[[], Array] | None = None
 
     def known(self) -> dict[str, Any]:
         """Return the known arguments of `hosvd`, which need not be computed again."""
@@ -174,6 +177,7 @@ class Spectral:
             hat=spectral_hat(self, alpha, root),
             never=self.never,
             spectral=None if alone else self,
+            basis=lambda: self.basis / root,
         )
 
     def root(self, alpha: float) -> Array:

@@ -103,6 +103,7 @@ class Landmarks:
             problem,
             lift=lambda M: (self.Q / self.s) @ problem.lift(M),
             mean_x=(self.Q * self.s) @ problem.mean_x,
+            basis=None,
         )
 
 

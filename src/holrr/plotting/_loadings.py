@@ -266,8 +266,8 @@ def _pairs(model: Any, names: Sequence[str], n: int) -> list[tuple[Any, ...]]:
     Pair j is column j of the first factor, whose scores `transform` returns, and slice j of the
     core, mapped to the outputs.
     """
-    first = model.tucker_.factors[0]
-    if first is None or _is_kernel(model):
+    is_reduced = hasattr(model, "rank_") or getattr(model, "input_factors_", None) is not None
+    if not is_reduced or model.tucker_.factors[0] is None or _is_kernel(model):
         raise ValueError(
             f"mode='pairs' needs input directions, which {type(model).__name__} does not have; use "
             f"LRR, HOLRR or their searches."
