@@ -33,7 +33,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,8 +42,17 @@ from threadpoolctl import threadpool_limits
 
 from holrr import HOLRRCV, RLSCV
 from inputs import answer, rmse, table
-from real_data import METEO, PENALTIES, clear, difference, outer_folds
-from real_data_tasks import LAYOUTS, TASKS, Layout, available, set_meteo_folder
+from pages import parse_options, write_section
+from real_data import PENALTIES, clear, difference, outer_folds
+from real_data_tasks import (
+    LAYOUTS,
+    METEO,
+    TASKS,
+    Layout,
+    available,
+    set_meteo_folder,
+    unavailable,
+)
 
 FOLDS = KFold(5)
 # Common penalties that himalaya tries with each draw, and parameters of its Dirichlet draws.
@@ -567,13 +575,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="few seeds, small data")
     parser.add_argument("--seeds", type=int, help="of each part; of problems, for penalties")
     parser.add_argument("--meteo", default=METEO, help="folder of the Met Office files")
-    words = "write the tables into docs/developer_benchmarks.md"
-    parser.add_argument("--write", action="store_true", help=words)
-    args = parser.parse_args(arguments)
+    args = parse_options(parser, arguments)
     if args.write and args.part != list(PARTS):
         parser.error("--write needs all parts and cannot be combined with --part")
+    set_meteo_folder(args.meteo)
+    if args.write and unavailable(LAYOUTS):
+        parser.error(f"--write needs the data of all tasks, also of {unavailable(LAYOUTS)}")
     warnings.filterwarnings("ignore", message="The best penalty")
-    set_meteo_folder(args.meteo if Path(args.meteo).is_dir() else None)
     lines: list[str] = []
     with threadpool_limits(1):
         for name, title, part in parts(args.quick, args.seeds):
@@ -585,8 +593,6 @@ def main(arguments: list[str] | None = None) -> None:
             print(f"note: {name} took {time.perf_counter() - start:.0f} s\n", flush=True)
             lines += new
     if args.write:
-        from real_data import write_section
-
         write_section("blocks", "\n".join(lines))
 
 

@@ -1,8 +1,9 @@
 """Forecasts of monthly weather compared with climatology, on held-out blocks of years.
 
-    python benchmarks/climatology.py [--quick] [--meteo FOLDER] [--jobs 2]
+    python benchmarks/climatology.py [--quick] [--meteo FOLDER] [--jobs 2] [--write]
 
-FOLDER, by default $HOLRR_METEO_DIR, has the station files of the Met Office: 16 stations, 5
+FOLDER, by default $HOLRR_METEO_DIR or the folder in which `fetch_met_office` keeps its downloads,
+has the station files of the Met Office: 16 stations, 5
 variables, 1960 to 2000. The models forecast the next k = 1, 3, 5 months. Climatology is the mean of
 each month of the year over the training years. The other methods predict deviations from
 climatology. Their inputs are known at the time of the forecast: past deviations (of every station,
@@ -14,14 +15,13 @@ There are two kinds of splits: eight blocks of five years, each predicted from a
 the last four of these blocks, each predicted from the years before it. Windows with months on both
 sides of a border are left out of the training set.
 
-The script prints a Markdown table and, without --quick, writes it to docs/developer_benchmarks.md.
+The script prints Markdown tables. With --write it writes them to docs/developer_benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
-from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -31,7 +31,9 @@ from threadpoolctl import threadpool_limits
 from holrr.datasets import fetch_met_office
 from holrr.kernel import KernelHOLRRCV, KernelRLSCV
 from holrr.model_selection import HOLRRCV, RLSCV
-from real_data import METEO, has_stack, write_section
+from pages import parse_options, write_section
+from real_data import has_stack
+from real_data_tasks import GET_METEO, METEO, has_stations
 
 PENALTIES = np.logspace(0, 5, 11)
 KERNEL_PENALTIES = np.logspace(-1, 4, 11)
@@ -204,14 +206,14 @@ def _cell(percent: float, error: float) -> str:
     return f"**{text}**" if abs(percent) > 2 * error else text
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two sets of inputs")
     parser.add_argument("--meteo", default=METEO, help="folder of the Met Office files")
     parser.add_argument("--jobs", type=int, default=2, help="processes over the blocks")
-    args = parser.parse_args()
-    if not Path(args.meteo).is_dir():
-        parser.error(f"--meteo: the folder {args.meteo} does not exist")
+    args = parse_options(parser, arguments)
+    if not has_stations(args.meteo):
+        parser.error(f"--meteo: the folder {args.meteo} has no station files; {GET_METEO}")
     stack = has_stack()
     if not stack:
         print('note: this version has no selection="stack"; its rows are left out')
@@ -224,7 +226,7 @@ def main() -> None:
         part = f"{title}\n\n{table(found)}"
         print(part, flush=True)
         text += ("\n" if text else "") + part
-    if not args.quick:
+    if args.write:
         write_section("climatology", text)
 
 

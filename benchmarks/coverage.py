@@ -1,6 +1,6 @@
 """Coverage of prediction intervals on synthetic and real data, and their cost.
 
-    python benchmarks/coverage.py [--quick] [--seeds 40] [--meteo FOLDER] [--jobs 2]
+    python benchmarks/coverage.py [--quick] [--seeds 40] [--meteo FOLDER] [--jobs 2] [--write]
 
 All intervals have a nominal coverage of 90 percent. Synthetic data have ten features, outputs of
 5x6 entries, a signal of low rank, and noise that is normal, heavy-tailed (Student's t with three
@@ -14,7 +14,8 @@ is smooth along the outputs: normal, heavy-tailed (three degrees of freedom) or 
 exponential of normal outputs). The last table has the time that intervals add to searches over 13
 penalties, all ranks and five folds.
 
-The script prints Markdown tables and, without --quick, writes them to docs/developer_benchmarks.md.
+The script prints Markdown tables. With --write, which needs the data of all tasks, it writes them to
+docs/developer_benchmarks.md.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ import argparse
 import time
 import warnings
 from dataclasses import replace
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -35,8 +35,9 @@ from threadpoolctl import threadpool_limits
 from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, KernelRLSCV
 from holrr.datasets import make_tensor_regression
 from holrr.model_selection import search as steps
-from real_data import METEO, outer_folds, write_section
-from real_data_tasks import TASKS, available, set_meteo_folder
+from pages import parse_options, write_section
+from real_data import outer_folds
+from real_data_tasks import METEO, TASKS, available, set_meteo_folder, unavailable
 
 KINDS = ("entry", "pooled", "simultaneous")
 NOISES = ("normal", "heavy", "uneven")
@@ -207,14 +208,17 @@ def cost_table(quick: bool) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few seeds and samples")
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--meteo", default=METEO, help="folder of the Met Office files")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
-    args = parser.parse_args()
-    set_meteo_folder(args.meteo if Path(args.meteo).is_dir() else None)
+    args = parse_options(parser, arguments)
+    set_meteo_folder(args.meteo)
+    lacking = unavailable((*EXCHANGEABLE, *IN_TIME))
+    if args.write and lacking:
+        parser.error(f"--write needs the data of all tasks, also of {lacking}")
     seeds, sizes = (3, SIZES[:2]) if args.quick else (args.seeds, SIZES)
     parts = [
         "Synthetic data, mean over seeds, percent of 90:\n",
@@ -228,7 +232,7 @@ def main() -> None:
         "\nTime:\n",
         cost_table(args.quick),
     ]
-    if not args.quick:
+    if args.write:
         write_section("coverage", "\n".join(parts) + "\n")
 
 

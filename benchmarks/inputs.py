@@ -32,6 +32,7 @@ from sklearn.cross_decomposition import PLSRegression
 from sklearn.model_selection import KFold
 
 from holrr import HOLRRCV, RLSCV
+from pages import parse_options, write_section
 
 NOISES = (0.05, 0.2, 0.5, 1.0)
 MOST_COMPONENTS = 8
@@ -323,9 +324,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one noise, one seed, small data")
     parser.add_argument("--seeds", type=int, default=20)
-    words = "write the tables into docs/developer_benchmarks.md"
-    parser.add_argument("--write", action="store_true", help=words)
-    args = parser.parse_args(arguments)
+    args = parse_options(parser, arguments)
     warnings.filterwarnings("ignore", message="The best penalty")
     warnings.filterwarnings("ignore", message="Maximum number of iterations")  # of PLS, in noise
     seeds, noises = (1, NOISES[1:2]) if args.quick else (args.seeds, NOISES)
@@ -344,8 +343,6 @@ def main(arguments: list[str] | None = None) -> None:
         print("\n".join(new), flush=True)
         lines += new
     if args.write:
-        from real_data import write_section
-
         write_section("tensor inputs", "\n".join(lines))
 
 

@@ -1,11 +1,12 @@
 """Fits of HOLRR, compared with Ridge of scikit-learn and the bare product X'Y in one run.
 
-    python benchmarks/linear.py [--repeats 15] [--threads 2]
+    python benchmarks/linear.py [--quick] [--repeats 15] [--threads 2] [--write]
 
 Ridge is fitted to the flattened outputs. The methods take turns in every repeat, and their medians
 are compared. All use the same number of threads, with pauses in between, so that idle threads of
 one method do not slow down another. Memory is the peak that `fit` allocates in addition to the
-data, as a share of the bytes of Y.
+data, as a share of the bytes of Y. With --write the script writes the tables of
+docs/developer_benchmarks.md and docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sklearn.metrics import r2_score
 from threadpoolctl import threadpool_limits
 
 from holrr import HOLRR
+from pages import parse_options, printed, table, table_lines, write_section
 
 # Label, our seconds, their seconds, and target ratio.
 Row = tuple[str, float, float, float]
@@ -83,14 +85,28 @@ def fit_times(
     return medians(functions, repeats, pause)
 
 
-def measure(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> str:
-    product, ridge, holrr = fit_times(n, d0, shape, repeats)
+HEAD = ["N", "d0", "outputs", "X'Y, ms", "Ridge, ms", "HOLRR, ms", "/ Ridge", "/ X'Y", "memory / Y"]
+
+
+def measure(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> list[str]:
+    """Return the cells of a row of the table."""
+    times = fit_times(n, d0, shape, repeats)
     X, Y, model = data(n, d0, shape)
     memory = extra_memory(lambda: model.fit(X, Y)) / Y.nbytes
-    return (
-        f"| {n} | {d0} | {'x'.join(map(str, shape))} | {product * 1e3:.2f} | {ridge * 1e3:.2f} "
-        f"| {holrr * 1e3:.2f} | {holrr / ridge:.2f} | {holrr / product:.2f} | {memory:.3f} |"
-    )
+    return cells(n, d0, shape, times, memory)
+
+
+def cells(n: int, d0: int, shape: tuple[int, ...], times: list[float], memory: float) -> list[str]:
+    """Return the cells of a row, from the seconds of the three methods and the share of memory."""
+    product, ridge, holrr = times
+    found = [str(n), str(d0), "x".join(map(str, shape)), *(f"{t * 1e3:.2f}" for t in times)]
+    return [*found, f"{holrr / ridge:.2f}", f"{holrr / product:.2f}", f"{memory:.3f}"]
+
+
+def short_table(rows: list[list[str]]) -> str:
+    """Return the sizes and the ratio to Ridge of each row."""
+    head = ["samples", "inputs", "outputs", "time / `Ridge`"]
+    return table(head, ([*row[:3], row[HEAD.index("/ Ridge")]] for row in rows), "rrcr")
 
 
 # ---------------------------------------------------------------- rows of benchmarks/table.py
@@ -128,18 +144,27 @@ def rows(quick: bool = False, repeats: int = 15) -> Iterator[Row]:
     yield name, *score_times(*size, max(1, repeats // 5)), 0.8
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the samples, once")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
-    args = parser.parse_args()
-    print("| N | d0 | outputs | X'Y, ms | Ridge, ms | HOLRR, ms | / Ridge | / X'Y | memory / Y |")
-    print("|--:|--:|:-:|--:|--:|--:|--:|--:|--:|")
+    args = parse_options(parser, arguments)
+    repeats = 1 if args.quick else args.repeats
+    sizes = [(n // 100 if args.quick else n, d0, shape) for n, d0, shape in LARGE]
+    rows = []
+
+    def measured() -> Iterator[list[str]]:
+        for size in (*sizes, *PAPER):
+            # Small fits are repeated more often, since their times vary more.
+            rows.append(measure(*size, 7 * repeats if size in PAPER else repeats))
+            yield rows[-1]
+
     with threadpool_limits(args.threads):
-        for size in LARGE:
-            print(measure(*size, args.repeats))
-        for size in PAPER:
-            print(measure(*size, 7 * args.repeats))
+        text = printed(table_lines(HEAD, measured(), "rrcrrrrrr"))
+    if args.write:
+        write_section("linear fit", text)
+        write_section("linear fit, short", short_table(rows))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Errors of ridge regression, low rank, best multilinear rank and stack on real data.
 
     python benchmarks/real_data.py [--quick] [--meteo FOLDER] [--tasks NAME ...] [--jobs 2]
-                                   [--save FILE.csv] [--compare FILE.csv]
+                                   [--save FILE.csv] [--compare FILE.csv] [--write]
 
 The tasks are those of `real_data_tasks.py`: data that ship inside packages
 (``pip install holrr[all,bench]``) and the station files of the Met Office in FOLDER, by default
-$HOLRR_METEO_DIR. A task whose data are missing is left out with a note. Each task has five outer
+$HOLRR_METEO_DIR or the folder in which `fetch_met_office` keeps its downloads. A task whose data
+are missing is left out with a note. Each task has five outer
 folds. If rows are exchangeable, the folds are shuffled. Otherwise they are blocks of neighbouring
 rows, and rows that overlap the test block are left out of the training set. Inputs are standardised
 on the training rows. Five inner folds of the same kind choose penalties, ranks and kernels. All
@@ -25,16 +26,15 @@ reads such a file of an older version of the library. It adds the difference of 
 to the table, and compares the stacks of both versions in the verdicts. Tasks with other data or
 folds in the file are not compared. The comparison is only printed.
 
-The script prints a Markdown table. Without --quick or --tasks, it writes the table to
-docs/developer_benchmarks.md, the figures of every method to docs/results/real_data.csv, and the
-picture to docs/images/real_data.png.
+The script prints a Markdown table. With --write, which needs the data of all tasks, it stores the
+figures of every method in docs/results/real_data.csv and writes the tables of
+docs/developer_benchmarks.md and docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import os
 import time
 import warnings
 from collections.abc import Iterator
@@ -49,10 +49,10 @@ from threadpoolctl import threadpool_limits
 
 from holrr.kernel import KernelHOLRRCV, KernelRLSCV
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
-from real_data_tasks import TASKS, Task, available, set_meteo_folder
+from pages import DOCS, parse_options, write_section
+from pages import table as page_table
+from real_data_tasks import METEO, TASKS, Task, available, set_meteo_folder, unavailable
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-METEO = Path(os.environ.get("HOLRR_METEO_DIR", DOCS.parents[1] / "shared" / "meteo"))
 PENALTIES = np.logspace(-8, 4, 25)  # times the number of samples: the mean eigenvalue of X'X
 KERNEL_PENALTIES = np.logspace(-7, 2, 19)  # times one: kernels have at most that on the diagonal
 MAX_KERNEL_SAMPLES = 1500
@@ -339,9 +339,7 @@ def verdicts(rows: list[dict], before: list[dict] | None = None) -> str:
 def _verdict(method: str, peer: str, found: list[dict]) -> str:
     if not found:
         return ""
-    lower = [row for row in found if row["percent"] < -0.005]
-    higher = [row for row in found if row["percent"] > 0.005]
-    ratio = np.exp(np.mean([np.log(row["ratio"]) for row in found]))
+    lower, higher, ratio = _summary(found)
     return (
         f"- {method} against {peer}, {len(found)} tasks: lower error on {len(lower)} (more than "
         f"two standard errors: {sum(map(clear, lower))}), higher on {len(higher)} "
@@ -349,6 +347,33 @@ def _verdict(method: str, peer: str, found: list[dict]) -> str:
         f"{np.median([row['percent'] for row in found]):+.2f} percent; geometric mean of the error "
         f"ratios {ratio:.4f}."
     )
+
+
+def _summary(found: list[dict]) -> tuple[list[dict], list[dict], float]:
+    """Return the rows with a lower and a higher error, and the geometric mean of the ratios."""
+    lower = [row for row in found if row["percent"] < -0.005]
+    higher = [row for row in found if row["percent"] > 0.005]
+    return lower, higher, float(np.exp(np.mean([np.log(row["ratio"]) for row in found])))
+
+
+def short_table(rows: list[dict]) -> str:
+    """Return how often the stacks are better or worse than (kernel) ridge, and the mean ratio."""
+    tasks = by_task(rows)
+    columns = []
+    for method in ("stack", "kernel stack"):
+        found = _differences(tasks, method, tasks, AGAINST[method])
+        lower, higher, ratio = _summary(found)
+        counts = len(found), len(lower), sum(map(clear, lower)), sum(map(clear, higher))
+        columns.append([*counts, f"{ratio:.4f}"])
+    names = [
+        "data sets",
+        "lower error than (kernel) ridge regression",
+        "clearly lower",
+        "clearly higher",
+        "geometric mean of the error ratios",
+    ]
+    head = ["", "linear models", "kernel models"]
+    return page_table(head, zip(names, *columns, strict=True))
 
 
 def _differences(tasks: dict, method: str, peers: dict, peer: str) -> list[dict]:
@@ -376,16 +401,6 @@ def read_csv(path: Path) -> list[dict]:
     numbers |= dict.fromkeys(("least", "largest"), int)
     with path.open(newline="", encoding="utf-8") as file:
         return [{k: numbers.get(k, str)(v) for k, v in row.items()} for row in csv.DictReader(file)]
-
-
-def write_section(name: str, text: str, guide: Path = DOCS / "benchmarks.md") -> None:
-    """Replace the text between the two markers of a section."""
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    before, found, rest = guide.read_text(encoding="utf-8").partition(begin)
-    if not found or end not in rest:
-        raise ValueError(f"{guide} lacks the markers {begin} and {end}.")
-    after = rest.partition(end)[2]
-    guide.write_text(f"{before}{begin}\n\n{text}\n{end}{after}", encoding="utf-8")
 
 
 def draw(path: Path, rows: list[dict]) -> None:
@@ -448,14 +463,18 @@ def main(arguments: list[str] | None = None) -> None:
         metavar="FILE.csv",
         help="compare the stacks with those of a file that --save wrote with an older version",
     )
-    args = parser.parse_args(arguments)
+    args = parse_options(parser, arguments)
+    set_meteo_folder(args.meteo)
     # Checked first, since the run takes long.
+    if args.write and args.tasks != list(TASKS):
+        parser.error("--write needs all tasks and cannot be combined with --tasks")
+    if args.write and unavailable(TASKS):
+        parser.error(f"--write needs the data of all tasks, also of {unavailable(TASKS)}")
     if args.compare and not args.compare.is_file():
         parser.error(f"--compare: the file {args.compare} does not exist")
     if args.save and not args.save.resolve().parent.is_dir():
         parser.error(f"--save: the folder {args.save.resolve().parent} does not exist")
     before = read_csv(args.compare) if args.compare else []
-    set_meteo_folder(args.meteo if Path(args.meteo).is_dir() else None)
     stack = has_stack()
     if not stack:
         print('note: this version has no selection="stack"; its columns are left out')
@@ -479,10 +498,10 @@ def main(arguments: list[str] | None = None) -> None:
         if others:
             print(f"note: not in {args.compare} with the same data and folds: {', '.join(others)}")
     print(f"\n{table(rows, same)}\n{verdicts(rows, same)}")
-    if not args.quick and args.tasks == list(TASKS):
+    if args.write:
         write_csv(DOCS / "results" / "real_data.csv", rows)
-        draw(DOCS / "images" / "real_data.png", rows)
         write_section("real data", f"{table(rows)}\n{verdicts(rows)}")
+        write_section("real data, short", short_table(rows))
 
 
 if __name__ == "__main__":

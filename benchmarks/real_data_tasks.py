@@ -17,13 +17,15 @@ import csv
 import gzip
 import importlib.util
 import io
+import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.datasets import get_data_home
 
 from holrr.datasets import fetch_met_office, make_forecast_windows
 
@@ -88,6 +90,14 @@ def available(task: Task) -> bool:
     if task.package == "meteo":
         return _METEO is not None
     return importlib.util.find_spec(task.package) is not None
+
+
+def unavailable(names: Iterable[str]) -> str:
+    """Return the tasks whose data are not available, and how to get these data, as a text."""
+    lacking = [name for name in names if not available(TASKS[name])]
+    of_stations = {TASKS[name].package == "meteo" for name in lacking}
+    ways = [GET_METEO if of_station else GET_PACKAGES for of_station in sorted(of_stations)]
+    return f"{', '.join(lacking)} ({'; '.join(ways)})" if lacking else ""
 
 
 def packaged(package: str, *parts: str) -> Path:
@@ -324,13 +334,28 @@ def flights() -> Data:
 
 # ---------------------------------------------------------------- weather and climate
 
+# By default, the folder in which `fetch_met_office` keeps its downloads.
+METEO = Path(os.environ.get("HOLRR_METEO_DIR") or Path(get_data_home()) / "met_office")
+GET_PACKAGES = "for the packages of the other tasks, pip install holrr[all,bench]"
+GET_METEO = (
+    "for the station files of the Met Office, set HOLRR_METEO_DIR or --meteo to their folder, or "
+    "download them with python -c 'from holrr.datasets import fetch_met_office as f; f()'"
+)
 _METEO: Path | None = None
 
 
+def has_stations(folder: str | Path) -> bool:
+    """Return whether a folder has station files of the Met Office."""
+    return (Path(folder) / "oxforddata.txt").is_file()
+
+
 def set_meteo_folder(folder: str | Path | None) -> None:
-    """Set the folder of the Met Office files; None leaves out the tasks that need them."""
+    """Set the folder of the Met Office files.
+
+    The tasks that need the files are left out if the folder is None or has no such files.
+    """
     global _METEO
-    _METEO = None if folder is None else Path(folder)
+    _METEO = None if folder is None or not has_stations(folder) else Path(folder)
 
 
 def british_weather() -> Data:

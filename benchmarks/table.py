@@ -18,6 +18,8 @@ import time
 import warnings
 from collections.abc import Iterator
 
+from pages import parse_options, write_section
+
 Row = tuple[str, float, float | None, float]
 
 HEAD = "| | ours, ms | theirs, ms | ratio | asked | met |\n|:--|--:|--:|--:|--:|:-:|"
@@ -72,9 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="a fraction of the samples")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
-    words = "write the tables into docs/developer_benchmarks.md"
-    parser.add_argument("--write", action="store_true", help=words)
-    args = parser.parse_args(arguments)
+    args = parse_options(parser, arguments)
     rows = (
         gpu_rows(args.quick, args.repeats)
         if args.gpu
@@ -86,8 +86,6 @@ def main(arguments: list[str] | None = None) -> None:
         lines.append(line(row))
         print(lines[-1], flush=True)
     if args.write:
-        from real_data import write_section
-
         write_section("speed on a GPU" if args.gpu else "speed on cores", "\n".join(lines) + "\n")
 
 
