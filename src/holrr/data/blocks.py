@@ -325,9 +325,7 @@ def _columns(
     found: list[int] = []
     for entry in entries:
         text = _text_of(entry)
-        if (
-            not isinstance(entry, bool) and text in place
-        ):  # also if the names of columns are numbers
+        if not isinstance(entry, bool) and text in place:  # names may also be numbers
             found.append(place[text])
         elif isinstance(entry, str) and entry in variables:
             found += variables[entry].tolist()
