@@ -369,7 +369,7 @@ def _mean(values: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _blocks_of(model: Any) -> dict[str, np.ndarray]:
-    """The columns that are used of each block of inputs."""
+    """Return the columns that are used of each block of inputs."""
     labels = model.labels_ or Labels()
     n = model.n_features_in_
     used = np.arange(n) if labels.used is None else labels.used

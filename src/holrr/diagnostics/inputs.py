@@ -102,7 +102,7 @@ class InputDiagnostics:
         return self.model.components.shape[1]
 
     def at(self, level: float) -> InputDiagnostics:
-        """The same distances with the limits of another level.
+        """Return the same distances with the limits of another level.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class InputDiagnostics:
         return InputDiagnostics(self.t2, self.q, self.model, check_level(level), self.labels)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each sample, under its label.
+        """Return a pandas DataFrame with a row for each sample, under its label.
 
         Returns
         -------
@@ -200,7 +200,7 @@ def _why_none(model: Any) -> str:
 
 
 def check_level(level: Any) -> float:
-    """A share between 0 and 1."""
+    """Return a share between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, (int, float, np.number)):
         raise TypeError(f"level must be a number; got {level!r}.")
     if not 0 < float(level) < 1:
@@ -209,7 +209,7 @@ def check_level(level: Any) -> float:
 
 
 def labelled_frame(columns: dict[str, np.ndarray], labels: np.ndarray | None) -> Any:
-    """A table of pandas, whose rows have the labels of samples."""
+    """Return a table of pandas, whose rows have the labels of samples."""
     pandas = need("pandas", "to_frame needs pandas", "table")
     index = None
     if labels is not None:

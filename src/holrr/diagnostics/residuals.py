@@ -73,7 +73,7 @@ class Outliers:
         return np.argsort(-(self.residuals / self.limits), kind="stable")
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each sample, under its label.
+        """Return a pandas DataFrame with a row for each sample, under its label.
 
         Returns
         -------

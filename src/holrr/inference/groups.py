@@ -86,7 +86,7 @@ def _with_robust_weights(model: Any, data: Samples | Stream, names: Names) -> Sa
 
 
 def _squared(model: Any) -> Any:
-    """A clone without the robust loss, whose weights the data have already."""
+    """Return a clone without the robust loss, whose weights the data have already."""
     return clone(model).set_params(**({"loss": "squared"} if hasattr(model, "loss") else {}))
 
 

@@ -478,7 +478,7 @@ def _has_numbers(value: Any) -> bool:
 
 
 def _has_objects(value: Any) -> bool:
-    """Whether it is a vector of text or other objects: an index of pandas, for instance."""
+    """Return whether it is a vector of text or other objects: an index of pandas, for instance."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "O"
     named = comes_from(value, "pandas") and hasattr(value, "__array__")
@@ -486,7 +486,7 @@ def _has_objects(value: Any) -> bool:
 
 
 def _is_named(value: Any) -> bool:
-    """Whether it is an array whose axes have names or labels of one level."""
+    """Return whether it is an array whose axes have names or labels of one level."""
     named = comes_from(value, "pandas") or comes_from(value, "xarray")
     if not named or not hasattr(value, "to_numpy") or type(value).__name__ not in _NAMED:
         return False

@@ -149,7 +149,7 @@ def _is_ours(operator: Any) -> bool:
 
 
 def calculate_sklearn_shape(operator: Any) -> None:
-    """The shape that one of `SKLEARN` gives, for skl2onnx."""
+    """Return the shape that one of `SKLEARN` gives, for skl2onnx."""
     from skl2onnx.common._registration import get_shape_calculator
 
     if _is_ours(operator):

@@ -169,7 +169,7 @@ def _check_names(names: list[str], what: str) -> None:
 
 
 def _convert_pipeline(onnx: Any, pipeline: Pipeline, X: Any, dtype: np.dtype) -> Any:
-    """The graph of a pipeline, by skl2onnx with our converters."""
+    """Return the graph of a pipeline, by skl2onnx with our converters."""
     register_converters()
     skl2onnx = need("skl2onnx", "converting pipelines to ONNX needs skl2onnx", "onnx")
     ours = [s for s in _steps_of(pipeline) if isinstance(s, (TensorRegressor, *TRANSFORMERS))]
@@ -225,7 +225,7 @@ def _initial_types(pipeline: Pipeline, X: Any, dtype: np.dtype) -> list[tuple[st
 
 
 def _flat(pipeline: Pipeline, X: Any, types: list[tuple[str, Any]]) -> Pipeline:
-    """The steps of a pipeline in one row, behind one that joins the columns of a table.
+    """Return the steps of a pipeline in one row, behind one that joins the columns of a table.
 
     skl2onnx knows no step that is "passthrough". Its other steps would join columns in float32,
     where they are inputs of their own.

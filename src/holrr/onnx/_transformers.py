@@ -204,7 +204,7 @@ def add_sklearn(graph: Graph, step: Any, X: str, dtype: np.dtype) -> str:
 
 
 def _imputed_columns(step: SimpleImputer) -> np.ndarray:
-    """The columns that an imputer keeps: those with a value in the fit, if not all."""
+    """Return the columns that an imputer keeps: those with a value in the fit, if not all."""
     values = step.statistics_.astype(np.float64)
     return np.flatnonzero(step.keep_empty_features | ~np.isnan(values))
 

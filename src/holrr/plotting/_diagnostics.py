@@ -241,7 +241,7 @@ class OutlierDisplay:
 
 
 def _stretch(axis: Any, limit: float, *, bottom: bool = False) -> None:
-    """A logarithmic axis where some points are far beyond the limit."""
+    """Return a logarithmic axis where some points are far beyond the limit."""
     axes, name = axis.axes, axis.axis_name
     drawn = [np.asarray(each.get_offsets()) for each in axes.collections]
     column = np.concatenate([each[:, "xy".index(name)] for each in drawn])
@@ -272,7 +272,7 @@ def _label_points(
 
 
 def _shown(label: Any) -> str:
-    """A label in few letters: the day of a date, the levels of a tuple side by side."""
+    """Return a label in few letters: the day of a date, the levels of a tuple side by side."""
     if isinstance(label, tuple):
         return ", ".join(map(_shown, label))
     if isinstance(label, np.datetime64):

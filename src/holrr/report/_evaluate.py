@@ -194,7 +194,7 @@ def _mean(y: np.ndarray) -> np.ndarray:
 
 
 def last_step(model: Any) -> Any:
-    """The estimator of this library at the end of a pipeline, or the model itself."""
+    """Return the estimator of this library at the end of a pipeline, or the model itself."""
     return model[-1] if isinstance(model, Pipeline) else model
 
 
@@ -278,7 +278,7 @@ def cross_validated(model: Any, X: Any, y: Any, name: str = "this model") -> Eva
 
 
 def _folds(model: Any, n_samples: int) -> Any:
-    """The folds of the model's own search, or five contiguous ones."""
+    """Return the folds of the model's own search, or five contiguous ones."""
     cv = getattr(model, "cv", None)
     try:
         return list(check_cv(5 if cv is None else cv).split(np.empty((n_samples, 1))))
@@ -298,7 +298,7 @@ def _ridge(model: Any) -> Any:
 
 
 def _with_last_step(model: Any, step: Any) -> Any:
-    """A fresh pipeline that ends with another estimator, or that estimator alone."""
+    """Return a fresh pipeline that ends with another estimator, or that estimator alone."""
     if not isinstance(model, Pipeline):
         return clone(step)
     steps = [(name, clone(part)) for name, part in model.steps[:-1]]

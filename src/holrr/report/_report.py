@@ -272,7 +272,7 @@ def _intervals(evaluation: Evaluation) -> Sequence[Section]:
 
 
 def _unusual(rows: InputDiagnostics | None) -> Sequence[Section]:
-    """The inputs of new samples beside those of the training samples."""
+    """Return the inputs of new samples beside those of the training samples."""
     if rows is None:
         return []
     section = Section("Unusual inputs")

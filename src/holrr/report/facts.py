@@ -106,7 +106,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _in_words(step: Any) -> str:
-    """A step of preprocessing for people."""
+    """Return a step of preprocessing for people."""
     if isinstance(step, Standardizer):
         return "standardization"
     if isinstance(step, StandardNormalVariate):
@@ -181,7 +181,7 @@ def _modes(names: Any, sizes: Any, coordinate: Any) -> list[dict[str, Any]]:
 
 
 def _stack(model: Any) -> dict[str, Any] | None:
-    """The models that are mixed, those with the largest weights first."""
+    """Return the models that are mixed, those with the largest weights first."""
     if not isinstance(model, Search) or "stack_weights_" not in vars(model):
         return None
     parts = zip(model.stack_weights_, model.stack_ranks_, model.stack_alphas_, strict=True)
