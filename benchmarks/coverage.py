@@ -14,8 +14,8 @@ is smooth along the outputs: normal, heavy-tailed (three degrees of freedom) or 
 exponential of normal outputs). The last table has the time that intervals add to searches over 13
 penalties, all ranks and five folds.
 
-The script prints Markdown tables. With --write, which needs the data of all tasks, it writes them to
-docs/developer_benchmarks.md.
+The script prints Markdown tables. With --write, which needs the data of all tasks, it writes
+them to docs/developer_benchmarks.md.
 """
 
 from __future__ import annotations

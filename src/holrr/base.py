@@ -58,7 +58,7 @@ class TensorRegressor(
     labels_: Labels | None = None
     _output_weight: np.ndarray | None = None  # output weights of the fit, (d1, ..., dp)
     _own: OwnCoefficients | None = None  # coefficients of own inputs
-    _input_model: InputModel | None = None  # of inputs in memory
+    _input_model: InputModel | None = None  # model of training inputs in memory
 
     # ------------------------------------------------------------ fitted attributes
 
@@ -261,8 +261,9 @@ class TensorRegressor(
         """Norm of the coefficients of each feature over all outputs, of shape (n_features,).
 
         Use it as ``RFE(model, importance_getter="feature_importances_")``. The first axis of
-        `coef_` is the input mode, whereas tools of scikit-learn expect it last. Scale features with
-        different units to a common scale first. Available when `coef_` is.
+        `coef_` is the input mode, whereas tools of scikit-learn expect the features on the last
+        axis. Scale features with different units to a common scale first. Available when `coef_`
+        is.
         """
         check_is_fitted(self)
         coef = self._all_columns(self._dense_coef())
@@ -391,8 +392,8 @@ class TensorRegressor(
         if "_noise" in vars(self):
             return
         why = (
-            "this estimator does not estimate the noise, or an older version saved it. Use a ridge "
-            "or low-rank estimator, or fit again."
+            "this estimator does not estimate the noise, or was saved by an older version. Use a "
+            "ridge or low-rank estimator, or fit again."
         )
         if "_hat" in vars(self):
             why = (

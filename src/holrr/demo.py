@@ -1,4 +1,4 @@
-"""A demonstration (``holrr demo``, ``python -m holrr.demo``): fits, a comparison and a report."""
+"""Demonstration (``holrr demo`` or ``python -m holrr.demo``): fits, a comparison and a report."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def compare(seed: int = 0) -> tuple[list[tuple[str, ...]], Report]:
         model = models[name] = method(cv=5).fit(X_train, Y_train)
         seconds = time.perf_counter() - start
         error = rmse(Y_test, model.predict(X_test))
-        n_parameters = model.cv_results_["n_parameters"][model.best_index_[1:]]  # of these ranks
+        # The number of parameters at the ranks in the table, which are not those of a stack.
+        n_parameters = model.cv_results_["n_parameters"][model.best_index_[1:]]
         rows.append((name, _ranks(model), f"{n_parameters:,}", f"{error:.4f}", f"{seconds:.3f}"))
     last = models.pop("HOLRR")
     notes = {"n_samples": N_TRAIN}

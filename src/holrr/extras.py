@@ -1,4 +1,4 @@
-"""Packages that only some of the library needs."""
+"""Import of optional dependencies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["need"]
 
 
 def need(module: str, what: str, extra: str) -> Any:
-    """A module of such a package; where it is missing, the error says how to get it."""
+    """Import a module of an optional dependency, or raise an error that says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:

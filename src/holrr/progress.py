@@ -1,4 +1,4 @@
-"""Progress bars; rich, which draws them, is imported only on request."""
+"""Progress bars, drawn by rich, which is imported only if a progress bar is shown."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["Progress", "progress", "status_line"]
 
 
 class Progress:
-    """A counter of finished steps; this base class shows nothing.
+    """Counter of finished steps. This base class shows nothing.
 
-    `tick` is called, from any thread, after each step, and `expect` to announce more steps.
+    Callers call `tick` after each step, from any thread, and `expect` to announce more steps.
     """
 
     def tick(self) -> None:
@@ -42,7 +42,8 @@ def progress(
 ) -> Iterator[Progress]:
     """Show a progress bar on stderr if `verbose`, as a context manager.
 
-    `argument` is the parameter with which the user requested it, for messages.
+    `argument` is the parameter that requests the progress bar. An error message names it if rich
+    is not installed.
     """
     if not verbose:
         yield Progress()
@@ -58,10 +59,11 @@ def progress(
 def status_line(
     title: str, verbose: bool | int | str, line: Callable[..., str]
 ) -> Iterator[Callable[..., object] | None]:
-    """Provide a function that shows a line of progress, or None, as a context manager.
+    """Provide a function that shows a line of progress, or None without `verbose`.
 
-    With ``verbose="rich"`` one line is updated. True or a positive number prints a line for each
-    call. `line` maps the arguments of the call to the text after the title.
+    This is a context manager. With ``verbose="rich"`` one line is updated. True or a positive
+    number prints a line for each call. `line` maps the arguments of the call to the text after the
+    title.
     """
     if not verbose:
         yield None

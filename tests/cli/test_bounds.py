@@ -108,7 +108,7 @@ def test_what_cannot_be_is_told(folder, capfd):
     fit("--rank", "2")
     words = ["predict", "m", "X.npy", "-o", "P.npy"]
     told = fails(capfd, 3, *words, "--interval", "0.9")
-    assert "chosen by cross-validation (see --cv of holrr fit); m holds a HOLRR" in told
+    assert "chosen by cross-validation (see --cv of holrr fit); m contains a HOLRR" in told
     for coverage in ("0", "1", "90", "nan", "x"):
         told = fails(capfd, 2, *words, "--interval", coverage)
         assert f"{coverage!r} is not a number between 0 and 1" in told

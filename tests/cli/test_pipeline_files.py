@@ -53,5 +53,5 @@ def test_pipelines_that_take_text_are_for_python(table, capfd):
     save(make_pipeline(columns, HOLRR(rank=2)).fit(table, np.load("Y.npy")), "m")
     table.to_csv("X.csv", index=False)
     error = fails(capfd, 3, "predict", "m", "X.csv", "-o", "P.npy")
-    assert "a pipeline that takes text" in error
+    assert "a pipeline for text" in error
     assert main(["info", "m"]) == 0

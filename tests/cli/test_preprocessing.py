@@ -237,7 +237,7 @@ def test_spectra_are_along_a_variable_and_a_dimension(folder, capfd):
     expected = make_pipeline(StandardNormalVariate(), HOLRR(2, 0.1)).fit(kept, Y).predict(kept)
     np.testing.assert_allclose(predicted("d.nc:nir"), expected, rtol=0, atol=1e-12)
     both = ["fit", "d.nc:nir,ph", "d.nc:y", "--sample-dim", "run", *steps, *FIT]
-    assert "name those that hold spectra" in fails(capfd, 3, *both)
+    assert "name the blocks that contain spectra" in fails(capfd, 3, *both)
     assert main([*both, "--spectra", "nir"]) == 0
     joined = np.column_stack([StandardNormalVariate().fit_transform(kept), ph])
     expected = HOLRR(2, 0.1).fit(joined, Y).predict(joined)

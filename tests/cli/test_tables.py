@@ -104,7 +104,7 @@ def test_a_line_of_units_is_part_of_the_names_and_makes_no_mode(folder, capfd):
     t.to_csv("units.csv", index_label=("day", ""))
     words = ["--index-col", "0", "--header", "2", "--outputs", "u*,v*"]
     assert main(["fit", "units.csv", *words, *FIT]) == 0
-    assert "no grid; the outputs are u / kg, v / %" in capfd.readouterr().err
+    assert "not a grid; the outputs are u / kg, v / %" in capfd.readouterr().err
     assert (
         main(
             [
@@ -564,7 +564,7 @@ def test_an_empty_sheet_is_named_with_those_that_are_not(folder, capfd):
     told = fails(capfd, 3, "fit", "book.xlsx:data", "Y.csv", *FIT)
     assert "there is no sheet 'data'; write book.xlsx:SHEET" in told
     told = fails(capfd, 3, "fit", "book.xlsx:Plan", "Y.csv", *FIT)
-    assert "the sheet 'Plan' has names and no numbers" in told
+    assert "the sheet 'Plan' has names of columns but no numbers" in told
     assert main(["fit", "book.xlsx:Data", "Y.csv", *FIT]) == 0
     pd.DataFrame().to_excel("none.xlsx")
     assert fails(capfd, 3, "fit", "none.xlsx", "Y.csv", *FIT).endswith("and so are all others")

@@ -372,7 +372,7 @@ def test_a_model_that_predicts_one_value_has_no_important_inputs():
 @pytest.mark.parametrize("by", ["lat", 2, -1, (0, 0), "input3"])
 def test_an_unknown_mode_is_named(by):
     A = X.reshape(N, *MODES)
-    with pytest.raises(ValueError, match=r"is no mode of X, which has \('input1', 'input2'\)"):
+    with pytest.raises(ValueError, match=r"is not a mode of X, which has \('input1', 'input2'\)"):
         vip(RLS().fit(A, Y), A, by=by)
 
 

@@ -72,7 +72,7 @@ def test_observed_outputs_must_have_a_known_weight():
 
 def test_a_vector_for_several_modes_is_refused_with_the_way_to_give_it():
     X, Y = data()
-    with pytest.raises(ValueError, match=r"got \(4,\). Weights of single modes are a list of one"):
+    with pytest.raises(ValueError, match=r"got \(4,\). To weight single modes, pass a list"):
         HOLRR(2, output_weight=AREA).fit(X, Y)
 
 

@@ -386,5 +386,5 @@ def test_output_weights_that_are_no_product_raise():
         HOLRR(2, output_weight=np.arange(1.0, 13).reshape(3, 4)).fit(X, Y)
     with pytest.raises(ValueError, match=r"output_weight\[1\] must have shape \(4,\)"):
         HOLRR(2, output_weight=[None, [1.0, 2.0]]).fit(X, Y)
-    with pytest.raises(ValueError, match="scalars only"):
+    with pytest.raises(ValueError, match="scalar targets"):
         RLS(output_weight=[1.0]).fit(X, Y[:, 0, 0])

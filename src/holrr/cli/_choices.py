@@ -20,7 +20,7 @@ from ._tables import Layout, Table, find_columns, some, title
 
 __all__ = ["KINDS", "check_choices", "make_estimator", "takes", "wants_search"]
 
-# From the names of --model to classes of holrr. With CV each is its cross-validated form.
+# Classes of holrr by the names of --model. The suffix CV gives the cross-validated class.
 KINDS = {
     "holrr": "HOLRR",
     "lrr": "LRR",
@@ -31,7 +31,7 @@ KINDS = {
     "trace-norm": "TraceNormRegression",
     "mlmt-nc": "MLMTNC",
 }
-# Parameters that only some models have, and their options.
+# Parameters that only some models have, and their command-line options.
 _OPTIONAL = {
     "loss": "--loss",
     "input_rank": "--input-rank",
@@ -48,22 +48,23 @@ def _class(model: str, suffix: str = "") -> Any:
 
 
 def takes(model: str, parameter: str) -> bool:
-    """Whether a model has a parameter."""
+    """Return whether a model has a parameter."""
     return parameter in _class(model)._get_param_names()
 
 
 def make_estimator(
     options: argparse.Namespace, X: Any, Y: Any, names: Sequence[Any] | None = None
 ) -> Any:
-    """The estimator that the options of ``holrr fit`` describe, not fitted yet.
+    """Return the estimator that the options of ``holrr fit`` describe, unfitted.
 
     Parameters
     ----------
     options : Namespace
+        Parsed options of the command line.
     X, Y : arrays, tables or objects of xarray
-        Data of the fit; inputs after preprocessing.
+        Data of the fit, with inputs after preprocessing.
     names : sequence, optional
-        Names of the columns of X, where `X` has lost them.
+        Names of the columns of X, if preprocessing has removed them.
     """
     model = options.model
     common: dict[str, Any] = {
@@ -96,22 +97,23 @@ def make_estimator(
         space["own_alphas"] = options.own_alpha
     if options.rank is not None:
         data = unlabel(_class(model)(**common), X, Y)
-        inputs = data.X.shape[0 if takes(model, "kernel") else 1]  # a kernel has samples as inputs
+        # The input mode of a kernel model consists of the samples.
+        inputs = data.X.shape[0 if takes(model, "kernel") else 1]
         space["ranks"] = [_one_rank(options.rank, model, (inputs, *data.y.shape[1:]))]
-    if options.gamma is not None:  # of a kernel, see `check_choices`
+    if options.gamma is not None:  # only with a kernel, see `check_choices`
         space["gammas"] = [options.gamma]
     return _class(model, "CV")(**space, **common)
 
 
 def wants_search(options: argparse.Namespace) -> bool:
-    """Whether cross-validation has something to choose."""
+    """Return whether the options leave a parameter to choose by cross-validation."""
     if options.cv is not None or options.groups is not None or options.time_series:
         return True
     return options.rank is None and (options.alpha is None or _has_several(options))
 
 
 def _has_several(options: argparse.Namespace) -> bool:
-    """Whether --alpha has candidates to choose from."""
+    """Return whether --alpha has several candidates."""
     return isinstance(options.alpha, list) and len(options.alpha) > 1
 
 
@@ -128,7 +130,7 @@ def _splitter(options: argparse.Namespace) -> Any:
 
 
 def check_choices(options: argparse.Namespace) -> None:
-    """Refuse options that cannot be combined, before anything is read."""
+    """Raise an error for options that cannot be combined, before any file is read."""
     model = options.model
     if options.rank is not None and not takes(model, "rank"):
         raise CommandError(f"--rank: the model {model} has no rank", EXIT_USAGE)
@@ -155,7 +157,7 @@ def _unable(option: str, model: str, parameter: str) -> CommandError:
 
 
 def _check_penalties(options: argparse.Namespace) -> None:
-    """Penalties of blocks and of own inputs."""
+    """Raise an error for invalid penalties of blocks or own inputs."""
     if isinstance(options.alpha, dict):
         if options.blocks is None:
             raise CommandError(
@@ -179,7 +181,10 @@ def _check_penalties(options: argparse.Namespace) -> None:
 
 
 def _check_share(options: argparse.Namespace) -> None:
-    """A rank that is a share of the energy depends on the penalty, and is not searched over."""
+    """Raise an error for a search with a rank that is a share of the energy.
+
+    Such a rank depends on the penalty, so it cannot be a candidate of a search.
+    """
     entries = options.rank if isinstance(options.rank, tuple) else (options.rank,)
     share = next((R for R in entries if isinstance(R, float)), None)
     asked = {
@@ -202,7 +207,7 @@ def _check_share(options: argparse.Namespace) -> None:
 
 
 def _fixed(options: argparse.Namespace) -> dict[str, Any]:
-    """The parameters of a model without cross-validation."""
+    """Return the parameters of a model without cross-validation."""
     fixed = {name: getattr(options, name) for name in ("rank", "gamma")}
     if options.alpha is not None:
         penalty = next(name for name in ("penalty", "beta", "alpha") if takes(options.model, name))
@@ -213,20 +218,21 @@ def _fixed(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _one_rank(rank: Any, model: str, shape: tuple[int, ...]) -> Any:
-    """The only rank of a search over penalties, for modes of this shape."""
+    """Return the only rank of a search over penalties, for modes of this shape."""
     if isinstance(rank, tuple):
         return rank
     capped = tuple(min(rank, d) for d in shape)
-    return capped[0] if model in ("lrr", "kernel-lrr") else capped  # which cut the inputs only
+    # Low-rank regression reduces the input mode only.
+    return capped[0] if model in ("lrr", "kernel-lrr") else capped
 
 
 def _shows_progress() -> bool:
-    """Whether standard error is a terminal, and the package for progress bars is installed."""
+    """Return whether stderr is a terminal and the package for progress bars is installed."""
     return sys.stderr.isatty() and find_spec("rich") is not None
 
 
 def _input_rank(given: Any, X: Any) -> Any:
-    """Ranks as the estimators take them: None keeps an array whole."""
+    """Return the value of the parameter `input_rank`; None keeps all directions of an array."""
     if isinstance(given, dict):
         return {name: None if rank == "all" else rank for name, rank in given.items()}
     names = list(map(str, getattr(X, "data_vars", ())))
@@ -243,16 +249,16 @@ def _input_rank(given: Any, X: Any) -> Any:
 
 
 def _blocks(given: Sequence[Any], titles: list[str], columns: list[Any]) -> Any:
-    """Blocks as the estimators take them: a name, or a dict from names to columns.
+    """Return the value of the parameter `blocks`: a name, or a dict from names to columns.
 
     Parameters
     ----------
     given : sequence
         Values of --blocks.
     titles : list of str
-        Names of the columns of X, for patterns.
+        Names of the columns of X, which patterns are compared with.
     columns : list
-        The same columns as the estimators take them.
+        The same columns, in the form that estimators accept.
     """
     by_name = [entry for entry in given if isinstance(entry, str)]
     if by_name:
@@ -283,7 +289,7 @@ def _blocks(given: Sequence[Any], titles: list[str], columns: list[Any]) -> Any:
 def _columns_of(
     X: Any, names: Sequence[Any] | None, sample_dim: str | None
 ) -> tuple[list[str], list[Any]]:
-    """Names of the columns of X for patterns, and the columns as the estimators take them."""
+    """Return the names of the columns of X for patterns, and the columns for estimators."""
     if names is not None:
         return [title(name) for name in names], list(range(len(names)))
     if hasattr(X, "data_vars"):
@@ -303,7 +309,7 @@ def _columns_of(
 
 
 def _output_weight(options: argparse.Namespace, Y: Any) -> Any:
-    """Weights of the outputs as the estimators take them."""
+    """Return the value of the parameter `output_weight`."""
     text = options.output_weight
     if text.startswith("cos:"):
         return _cosine(text.removeprefix("cos:"), Y)
@@ -317,7 +323,7 @@ def _output_weight(options: argparse.Namespace, Y: Any) -> Any:
 
 
 def _cosine(dim: str, Y: Any) -> Any:
-    """The cosine of a coordinate in degrees, as the area of the cells of a map."""
+    """Return the cosine of a coordinate in degrees, which is proportional to the area of cells."""
     if not comes_from(Y, "xarray") or dim not in Y.dims:
         known = (
             f"it has {', '.join(map(str, Y.dims))}" if comes_from(Y, "xarray") else "it has none"
@@ -327,7 +333,7 @@ def _cosine(dim: str, Y: Any) -> Any:
 
 
 def _from_file(options: argparse.Namespace, Y: Any) -> Any:
-    """Weights from a file: an array, a variable with names, or a table."""
+    """Read weights from a file: an array, a labelled variable or a table."""
     text = options.output_weight
     if not Place(text).path.exists():
         raise CommandError(
@@ -356,7 +362,7 @@ def _values(table: Table, columns: Any) -> Any:
 
 
 def _in_shape(values: np.ndarray, options: argparse.Namespace, Y: Any) -> np.ndarray:
-    """Weights with the shape of the outputs."""
+    """Return weights with the shape of the outputs."""
     levels = getattr(getattr(Y, "columns", None), "nlevels", 1) > 1 and options.output_shape is None
     shape = (len(Y.columns),) if levels else options.output_shape or _output_shape(options, Y)
     if values.size != int(np.prod(shape)):
@@ -366,12 +372,12 @@ def _in_shape(values: np.ndarray, options: argparse.Namespace, Y: Any) -> np.nda
         )
     if not levels:
         return values.reshape(shape)
-    one = type(Y)(values.reshape(1, -1), columns=Y.columns)  # which is put in order by its names
+    one = type(Y)(values.reshape(1, -1), columns=Y.columns)  # `unlabel_outputs` orders it by names
     return unlabel_outputs(one)[0][0]
 
 
 def _output_shape(options: argparse.Namespace, Y: Any) -> tuple[int, ...]:
-    """The shape of one sample of Y."""
+    """Return the shape of one sample of Y."""
     if hasattr(Y, "data_vars"):
         first = next(iter(Y.data_vars.values()))
         return (len(Y.data_vars), *_output_shape(options, first))

@@ -1,4 +1,4 @@
-"""What a command is: its name, its help, its arguments and the function that runs it."""
+"""Definition of a command: its name, help, arguments and the function that runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Command"]
 class Command:
     """A command of the command line.
 
-    A new command is a module with such a record, and a place in `_commands.COMMANDS`.
+    To add a command, write a module with a `Command`, and add it to `_commands.COMMANDS`.
 
     Parameters
     ----------

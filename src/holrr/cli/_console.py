@@ -10,12 +10,12 @@ from typing import Any
 
 __all__ = ["note", "reporting"]
 
-# Seconds after which a computation of Dask shows its progress.
+# Number of seconds after which a computation of Dask shows its progress.
 PATIENCE = 2.0
 
 
 def note(message: str) -> None:
-    """Print a line that is no error to standard error."""
+    """Print a note, which is not an error, to standard error."""
     print(f"holrr: note: {message}", file=sys.stderr)
 
 

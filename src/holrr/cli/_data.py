@@ -23,18 +23,18 @@ from ._tables import Layout, Table, is_count, some, title
 __all__ = ["fingerprint", "in_memory", "layouts", "n_samples", "read_inputs", "read_pair"]
 
 Columns = list[Hashable]
-# Bytes on disk that are read to recognise data, and bytes that are read at a time.
+# Largest number of bytes on disk that are read to compute a checksum, and bytes of a block.
 _MOST_READ, _BLOCK = 2**28, 2**17
 
 
 def layouts(options: argparse.Namespace, model: Any = None) -> tuple[Layout, Layout]:
-    """How the tables with inputs and outputs are written.
+    """Return the layouts of the tables with inputs and outputs.
 
     Parameters
     ----------
     options : Namespace
     model : object, optional
-        With the names of the inputs of a fitted model, which a header may consist of.
+        Fitted model. Its feature names help to recognise a header.
     """
     header = options.header or [None]
     names = tuple(map(str, getattr(model, "feature_names_in_", None) or ()))
@@ -45,20 +45,23 @@ def layouts(options: argparse.Namespace, model: Any = None) -> tuple[Layout, Lay
 
 
 def n_samples(data: Any, sample_dim: str | None) -> int:
-    """The number of samples of an array, table or object of xarray; by default they come first."""
+    """Return the number of samples of an array, a table or an xarray object.
+
+    By default, samples are along the first dimension.
+    """
     if hasattr(data, "data_vars"):
         data = next(iter(data.data_vars.values()))
     return data.shape[0] if not hasattr(data, "dims") else data.sizes[sample_dim or data.dims[0]]
 
 
 def fingerprint(Y: Any) -> str | None:
-    """Checksum of outputs, by which the training data of a model are recognised.
+    """Return a checksum of outputs, which identifies the training data of a model.
 
     Parameters
     ----------
     Y : array, table or object of xarray
-        Memory maps are read in blocks. Large data on disk and data of Dask are not read: they have
-        None.
+        Outputs. Memory maps are read in blocks. Large data on disk and Dask arrays are not read,
+        and their checksum is None.
     """
     arrays = list(Y.data_vars.values()) if hasattr(Y, "data_vars") else [Y]
     arrays = [A if isinstance(A, np.ndarray) else getattr(A, "data", A) for A in arrays]
@@ -77,20 +80,20 @@ def fingerprint(Y: Any) -> str | None:
 
 
 def in_memory(data: Any) -> Any:
-    """Data on disk, or data of Dask, in memory."""
+    """Load data on disk or Dask arrays into memory."""
     if hasattr(data, "compute"):
         return data.compute()
     return data if hasattr(data, "columns") else np.asarray(data)
 
 
 def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any, Any]:
-    """Inputs, outputs and, with --groups, groups of the samples.
+    """Read inputs, outputs and, with --groups, groups of the samples.
 
     Parameters
     ----------
     options : Namespace
     model : object, optional
-        A fitted model: the columns of the inputs are put in its order.
+        Fitted model. The columns of the inputs are arranged in the order of its fit.
     """
     of_x, of_y = layouts(options, model)
     source = read(options.X, of_x, options.sample_dim)
@@ -130,7 +133,7 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
 
 
 def read_inputs(options: argparse.Namespace, model: Any) -> Any:
-    """Inputs, with their columns in the order of a fitted model."""
+    """Read inputs, with their columns in the order of a fitted model."""
     source = read(options.X, layouts(options, model)[0])
     _check_labels(options, source)
     inputs = _found(source, options.inputs, "--inputs", options.X)
@@ -138,7 +141,7 @@ def read_inputs(options: argparse.Namespace, model: Any) -> Any:
 
 
 def _check_labels(options: argparse.Namespace, *sources: Any) -> None:
-    """One of the tables must have the column with the labels of the rows."""
+    """Raise an error if no table has the column with the row labels."""
     tables = [source for source in sources if isinstance(source, Table)]
     if options.index_col is not None and not any(table.has_labels for table in tables):
         names = some(list(dict.fromkeys(title(c) for table in tables for c in table.columns)))
@@ -146,7 +149,7 @@ def _check_labels(options: argparse.Namespace, *sources: Any) -> None:
 
 
 def _labelled_alike(X: Any, Y: Any, sample_dim: str | None) -> tuple[Any, Any]:
-    """Give a table without labels of its rows those of the other."""
+    """Copy the row labels of one table to the other, if only one of them has row labels."""
     of_x, of_y = row_index(X, sample_dim), row_index(Y, sample_dim)
     if of_x is not None and of_y is not None and len(of_x) == len(of_y):
         if comes_from(X, "pandas") and is_count(of_x):
@@ -157,7 +160,7 @@ def _labelled_alike(X: Any, Y: Any, sample_dim: str | None) -> tuple[Any, Any]:
 
 
 def _check_rows(options: argparse.Namespace, X: Any, Y: Any, model: Any) -> None:
-    """Raise where the rows of inputs and outputs have different labels."""
+    """Raise an error if the rows of inputs and outputs have different labels."""
     dim = sample_dimension(options.sample_dim, X, Y, getattr(model, "labels_", None))
     found = differing_rows(X, sample_dim=dim, y=Y)
     if found is None:
@@ -172,7 +175,7 @@ def _check_rows(options: argparse.Namespace, X: Any, Y: Any, model: Any) -> None
 
 
 def _found(source: Any, pattern: str | None, option: str, name: str) -> Columns:
-    """The columns of a table that a pattern stands for; empty for other data."""
+    """Return the columns of a table that match a pattern; empty for other data."""
     if isinstance(source, Table):
         return list(source.columns) if pattern is None else source.find(pattern, option)
     if pattern is not None:
@@ -196,17 +199,17 @@ def _taken(name: str, source: Any, columns: Columns) -> Any:
 
 
 def _complete(Y: Any) -> Any:
-    """Outputs whose header lines are no grid, as with a line of units: each column is an output."""
+    """Return outputs, flat if the header lines are not a grid, as with a line of units."""
     levels = getattr(getattr(Y, "columns", None), "levshape", ())
     if np.prod(levels, dtype=int) > max(1, len(getattr(Y, "columns", ()))):
         names = [title(c) for c in Y.columns]
-        note(f"the header lines of the outputs are no grid; the outputs are {some(names)}")
+        note(f"the header lines of the outputs are not a grid; the outputs are {some(names)}")
         Y.columns = names
     return Y
 
 
 def _in_order(source: Any, columns: Columns, model: Any, name: str) -> Columns:
-    """The columns that the model was fitted with, by name and in the order of the fit."""
+    """Return the columns that the model was fitted with, by name and in the order of the fit."""
     known = list(getattr(model, "feature_names_in_", None) or ())
     titles = {title(c): c for c in columns}
     if not known or not getattr(source, "named", False) or list(titles) == known:
@@ -233,12 +236,12 @@ def _in_order(source: Any, columns: Columns, model: Any, name: str) -> Columns:
 
 
 def _is_groups(options: argparse.Namespace, column: Hashable) -> bool:
-    """Whether a column holds the groups of the samples, and so is neither input nor output."""
+    """Return whether a column contains groups of samples, and is neither input nor output."""
     return title(column) == getattr(options, "groups", None)
 
 
 def _groups(options: argparse.Namespace, sources: Mapping[str, Any]) -> Any:
-    """The groups of the samples: a column or a coordinate of X or Y, or a file."""
+    """Return the groups of the samples: a column or a coordinate of X or Y, or a file."""
     name = getattr(options, "groups", None)
     if name is None:
         return None
@@ -263,7 +266,7 @@ def _groups(options: argparse.Namespace, sources: Mapping[str, Any]) -> Any:
 
 
 def _groups_in(source: Any, name: str, file: str) -> np.ndarray | None:
-    """A column of a table, or a coordinate of labelled variables, of this name; None without."""
+    """Return the column or coordinate of this name, or None if there is none."""
     if isinstance(source, Table):
         found = [column for column in source.columns if title(column) == name]
         return source.labels(found[0]) if found else None

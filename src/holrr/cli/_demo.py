@@ -34,10 +34,10 @@ def _run(options: argparse.Namespace) -> None:
 
 DEMO = Command(
     "demo",
-    summary="fit, compare and draw on made-up data, in under a minute",
+    summary="fit and compare models on simulated data, in less than a minute",
     description=(
-        "Make data, choose ranks by cross-validation, compare with ridge regression and draw a\n"
-        "reconstruction. Takes less than a minute and needs no network."
+        "Simulate data, choose ranks by cross-validation, compare the model with ridge regression\n"
+        "and draw estimated images. Takes less than a minute and needs no network."
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""Exit codes, and exceptions as one line of text."""
+"""Exit codes, and error messages of one line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CommandError(Exception):
 
 
 def exit_code_of(error: BaseException) -> int:
-    """The exit code for an exception that ended a command."""
+    """Return the exit code for an exception that ended a command."""
     if isinstance(error, CommandError):
         return error.code
     if isinstance(error, KeyboardInterrupt):
@@ -42,7 +42,7 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an exception without line breaks; its type where there is no message."""
+    """Return the message of an exception in one line, or its type if it has no message."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     text = " ".join(str(error).split()).replace('missing="ignore"', "--missing ignore")

@@ -1,4 +1,4 @@
-"""Names of files and of what they hold, and checks before reading and writing."""
+"""Names of files and of variables in files, and checks before reading and writing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["FORMATS", "Place", "check_file", "check_output", "lookup", "reading"
 __all__ += ["writing"]
 
 FORMATS = (
-    "Arrays are read and written as .npy, .npz, .nc and .zarr (FILE.nc:NAME where there are\n"
-    "several, FILE.nc:A,B for some of them), tables as .csv, .tsv, .xlsx, .parquet and .feather."
+    "Arrays are read and written as .npy, .npz, .nc and .zarr (FILE.nc:NAME for one of several\n"
+    "arrays, FILE.nc:A,B for some), tables as .csv, .tsv, .xlsx, .parquet and .feather."
 )
 _WITH_NAMES = (".npz", ".nc", ".zarr", ".xlsx")
 
@@ -35,12 +35,12 @@ class Place:
 
     @property
     def suffix(self) -> str:
-        """The end of the name of the file, which tells the format."""
+        """Suffix of the file name, which determines the format."""
         return self.path.suffix.lower()
 
 
 def lookup(table: dict[str, Any], place: Place) -> Any:
-    """The entry of a table for the format of a file."""
+    """Return the entry of a table for the format of a file."""
     if place.suffix not in table:
         raise CommandError(
             f"{place} has an unknown format {place.suffix!r}; the formats are {', '.join(table)}",
@@ -50,7 +50,7 @@ def lookup(table: dict[str, Any], place: Place) -> Any:
 
 
 def check_file(path: Path) -> None:
-    """Raise where an input does not exist; a Zarr store is a folder."""
+    """Raise an error if an input file does not exist. A Zarr store is a folder."""
     if not path.is_file() and not (path.suffix.lower() == ".zarr" and path.is_dir()):
         raise CommandError(
             f"{path} {'is not a regular file' if path.exists() else 'does not exist'}"
@@ -58,13 +58,16 @@ def check_file(path: Path) -> None:
 
 
 def check_output(output: Place, inputs: Sequence[Any]) -> None:
-    """Raise, before the work, where its result cannot be written or would replace an input."""
+    """Raise an error if the output cannot be written or would replace an input.
+
+    This is checked before the computation.
+    """
     for source in inputs:
-        with suppress(OSError):  # one of the two does not exist
+        with suppress(OSError):  # one of the two files does not exist
             if os.path.samefile(output.path, Place(str(source)).path):
                 raise CommandError(f"-o {output} would replace the input {source}", EXIT_USAGE)
     with writing(output.path):
-        # A store is a folder, which replaces an older one.
+        # A store is a folder, which replaces an older folder.
         check_writable(output.path / "zarr.json" if _is_store(output.path) else output.path)
 
 
@@ -75,7 +78,7 @@ def _is_store(path: Path) -> bool:
 
 @contextmanager
 def reading(place: Place) -> Iterator[None]:
-    """Report errors while a file is read with the name of the file."""
+    """Add the name of the file to errors that occur while it is read."""
     try:
         yield
     except (CommandError, ImportError):
@@ -89,7 +92,7 @@ def reading(place: Place) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Report errors while a file is written with the name of the file."""
+    """Add the name of the file to errors that occur while it is written."""
     try:
         yield
     except OSError as error:

@@ -33,28 +33,28 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = f"{', '.join(choices.KINDS)} (default: %(default)s)"
     add("--model", choices=tuple(choices.KINDS), default="holrr", metavar="KIND", help=kinds)
     rank = (
-        "one number, one for each mode such as 4,3,3 (input mode first), or a share of the energy "
-        "such as 0.9; full rank where only --alpha is given"
+        "rank: one number, one for each mode such as 4,3,3 (input mode first), or a share of the "
+        "energy such as 0.9; full rank if only --alpha is given"
     )
     add("--rank", type=parse.parse_rank, metavar="R", help=rank)
     alpha = (
-        "penalty, 1 where only --rank is given; several such as 0.1,1,10 are compared; with "
-        "--blocks, one for each block such as lags=10,calendar=0.1"
+        "penalty (1 if only --rank is given); several values such as 0.1,1,10 are compared; with "
+        "--blocks, one value for each block such as lags=10,calendar=0.1"
     )
     add("--alpha", type=parse.parse_alphas, metavar="A", help=alpha)
-    folds = "choose what --rank and --alpha leave open by K-fold cross-validation (5 by default)"
+    folds = "choose ranks and penalties that are not given by K-fold cross-validation (default: 5)"
     add("--cv", type=int, nargs="?", const=5, metavar="K", help=folds)
     groups = "hold out the samples of a group together: a column or coordinate of X or Y, or a file"
     add("--groups", metavar="NAME", help=groups)
-    later = "hold out samples that are later than the training samples"
+    later = "hold out only samples that are later than the training samples"
     add("--time-series", action="store_true", help=later)
     kernels = "rbf, poly, laplacian, ... for the kernel models (default: rbf)"
     add("--kernel", metavar="NAME", help=kernels)
-    add("--gamma", type=float, metavar="G", help="width of the kernel")
-    add("--no-intercept", action="store_true", help="fit no intercept")
-    loss = "huber: a robust fit, which outliers among the samples change little"
+    add("--gamma", type=float, metavar="G", help="parameter gamma of the kernel")
+    add("--no-intercept", action="store_true", help="fit a model without intercept")
+    loss = "huber: a robust fit, in which outliers among the samples have small weights"
     add("--loss", choices=("squared", "huber"), help=loss)
-    missing = "ignore: leave out blank cells and NaN in Y, which are missing outputs"
+    missing = "ignore: leave missing outputs (blank cells and NaN in Y) out of the fit"
     add("--missing", type=parse.parse_missing, choices=("raise", "ignore"), help=missing)
     features = "drop: leave out inputs that are missing in every sample, such as land in a field"
     add("--missing-features", choices=("raise", "drop"), default="raise", help=features)
@@ -64,25 +64,25 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--output-weight", metavar="W", help=weight)
     blocks = (
-        "blocks of inputs with penalties of their own: auto, prefix, a dimension, or columns such "
-        "as 'nir=1100:2300;process=ph,temp'; may be given several times"
+        "blocks of inputs with separate penalties: auto, prefix, a dimension, or columns such as "
+        " 'nir=1100:2300;process=ph,temp'; may be given several times"
     )
     add("--blocks", type=parse.parse_blocks, action="append", metavar="B", help=blocks)
     own = (
-        "own inputs of each output, which share these modes with it: auto, names such as "
-        "station,variable, or pairs of positions such as 1:0,2:1"
+        "modes along which the own inputs of an output have the label of the output: auto, names "
+        "such as station,variable, or pairs of positions such as 1:0,2:1"
     )
     add("--own", type=parse.parse_own, metavar="MODES", help=own)
-    penalty = "penalty of own inputs; several such as 0.1,1,10 are compared"
+    penalty = "penalty of own inputs; several values such as 0.1,1,10 are compared"
     add("--own-alpha", type=parse.parse_penalties, metavar="A", help=penalty)
     ranks = (
-        "directions to keep of each mode of X, such as 3,2, or all; for several arrays, such as "
-        "'field=3,2;index=all'; searched for by cross-validation where X has modes"
+        "number of directions to keep of each mode of X, such as 3,2, or all; for several arrays, "
+        "such as 'field=3,2;index=all'; chosen by cross-validation by default if X has modes"
     )
     add("--input-rank", type=parse.parse_input_rank, metavar="R1,R2", help=ranks)
-    shape = "shape of one sample of X, for formats that hold only matrices"
+    shape = "shape of one sample of X, for formats that contain only matrices"
     add("--input-shape", type=parse.parse_shape, metavar="M1,M2", help=shape)
-    shape = "shape of one sample of Y, for formats that hold only matrices"
+    shape = "shape of one sample of Y, for formats that contain only matrices"
     add("--output-shape", type=parse.parse_shape, metavar="D1,D2", help=shape)
     add_steps(parser)
     add_reading(parser, outputs=True)
@@ -110,8 +110,8 @@ def _run(options: argparse.Namespace) -> None:
         estimator = choices.make_estimator(options, inputs, Y, names)
         estimator.fit(inputs, Y, **search)
     if search:
-        estimator.set_params(verbose=False)  # a program that loads it may have no terminal
-        for name in ("fold_mse", "std_mse"):  # errors of each fold: most of the file
+        estimator.set_params(verbose=False)  # a program that loads the model may have no terminal
+        for name in ("fold_mse", "std_mse"):  # these would be most of the file
             estimator.cv_results_.pop(name, None)
     whole = Pipeline([*steps, ("model", estimator)]) if steps else estimator
     if names is not None:
@@ -124,7 +124,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _name(whole: Any, names: Any) -> None:
-    """Keep the names of the columns, as the steps and the model do with pandas."""
+    """Store the names of the columns in the steps and the model, as a fit to a DataFrame does."""
     parts = [step for _, step in whole.steps] if isinstance(whole, Pipeline) else [whole]
     for part in (*parts, getattr(parts[-1], "best_estimator_", parts[-1])):
         part.feature_names_in_ = np.array(list(map(str, names)), dtype=object)

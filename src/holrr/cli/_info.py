@@ -15,7 +15,7 @@ __all__ = ["INFO"]
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    text = "print JSON, with the keys that the documentation lists"
+    text = "print JSON; the documentation lists the keys"
     parser.add_argument("--json", action="store_true", help=text)
 
 

@@ -31,7 +31,7 @@ examples
 
 holrr COMMAND --help     options of a command
 holrr --version          version of the library
-holrr COMMAND --debug    print the traceback of an error, too
+holrr COMMAND --debug    also print the traceback of an error
 
 exit codes
   0 success   1 unexpected error   2 wrong arguments   3 input missing or not usable
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        The words after ``holrr``; those of the process by default.
+        Arguments after ``holrr``. By default, they are the arguments of the process.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         options.run(options)
     except BrokenPipeError:
-        # The reader of our output has gone; nothing is written any more, also not at exit.
+        # The reader of the output has closed the pipe: write nothing more, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (Exception, KeyboardInterrupt) as error:
         if options.debug:
@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _overview() -> str:
-    """The help of ``holrr`` itself, with the commands by group."""
+    """Return the help of ``holrr`` itself, with the commands by group."""
     lines = []
     for group in dict.fromkeys(command.group for command in COMMANDS):
         lines.append(group)
@@ -116,7 +116,7 @@ def _parser() -> OneLineParser:
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and whose help can be a given text."""
+    """Argument parser with error messages of one line and an optional text as help."""
 
     def __init__(self, *args, overview: str | None = None, **kwargs):
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)

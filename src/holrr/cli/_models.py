@@ -18,20 +18,22 @@ from ._tables import Plain, title
 
 __all__ = ["SavedModel", "load_model"]
 
-# Steps that have as many columns after as before, with the same names.
+# Steps whose outputs have the same columns and names as their inputs.
 _ONE_TO_ONE = (Standardizer, StandardNormalVariate, SavitzkyGolay)
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What a file holds.
+    """Content of a model file.
 
     Parameters
     ----------
     path : Path
+        Path of the file.
     whole : estimator or Pipeline
+        The saved object.
     notes : dict
-        What was saved beside the model, see `holrr.io.save`.
+        Notes that were saved with the model, see `holrr.io.save`.
     """
 
     path: Path
@@ -52,12 +54,12 @@ class SavedModel:
 
     @cached_property
     def known(self) -> Any:
-        """Names of the columns to read, and what the estimator knows of the outputs."""
+        """Names of the columns to read, and attributes of the estimator that reading needs."""
         found = {name: getattr(self.model, name, None) for name in ("labels_", "missing")}
         return SimpleNamespace(feature_names_in_=self._names(), **found)
 
     def _names(self) -> list[str]:
-        """Names of the columns that a table must have; none where the fit had no names."""
+        """Return the names of the columns that a table must have; none without names in the fit."""
         for step in [*self.steps, self.model]:
             names = getattr(step, "feature_names_in_", None)
             if names is not None:
@@ -70,21 +72,21 @@ class SavedModel:
 
     @property
     def _selector(self) -> RangeSelector | None:
-        """The first step, where it selects columns by their coordinates."""
+        """First step, if it selects columns by their coordinates."""
         first = next(iter(self.steps), None)
         return first if isinstance(first, RangeSelector) else None
 
     def preprocess(self, X: Any) -> Any:
-        """Inputs as the estimator takes them.
+        """Return the inputs after the steps of preprocessing.
 
         Parameters
         ----------
         X : array, table or object of xarray
-            As it was read. Columns that were selected by name are not selected again.
+            Inputs as they were read. Columns that were selected by name are not selected again.
         """
         names, steps = self.known.feature_names_in_, self.steps
         columns = getattr(X, "columns", None)
-        if isinstance(X, Plain):  # whose columns were compared, and which is an array from here on
+        if isinstance(X, Plain):  # its columns were checked, so only its array is used
             X = X.values
             for step in [*steps, self.model, getattr(self.model, "best_estimator_", self.model)]:
                 vars(step).pop("feature_names_in_", None)
@@ -101,23 +103,24 @@ def load_model(path: Path, *, text: bool = False) -> SavedModel:
     Parameters
     ----------
     path : Path
+        Path of the file.
     text : bool
-        Whether a pipeline may be one that was fitted to text, which commands cannot read.
+        Whether to allow a pipeline that was fitted to text, which commands cannot read.
     """
     check_file(path)
     saved = SavedModel(path, *load_with_notes(path))
     if not hasattr(saved.model, "tucker_"):
-        raise CommandError(f"{path} holds {type(saved.model).__name__}, not a fitted model")
+        raise CommandError(f"{path} contains {type(saved.model).__name__}, not a fitted model")
     if not text and any(map(_takes_text, saved.steps)):
         raise CommandError(
-            f"{path} holds a pipeline that takes text, and this command reads numbers; use it in "
+            f"{path} contains a pipeline for text, and this command reads only numbers; use it in "
             f"Python: holrr.load({path.name!r}).predict(table)"
         )
     return saved
 
 
 def _takes_text(step: Any) -> bool:
-    """Whether a fitted step, or one inside of it, was fitted to text."""
+    """Return whether a fitted step, or a step inside it, was fitted to text."""
     parts: Any = getattr(step, "steps", None) or getattr(step, "transformers_", ())
     learned = [*getattr(step, "categories_", ()), getattr(step, "statistics_", ())]
     is_text = any(isinstance(v, str) for values in learned for v in values)

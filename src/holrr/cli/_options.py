@@ -1,4 +1,4 @@
-"""Arguments that several commands have."""
+"""Arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["add_data", "add_model", "add_reading"]
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """The file with a saved model."""
+    """Add the argument for a file with a saved model."""
     parser.add_argument("MODEL", type=Path, help="file that holrr fit or holrr.io.save wrote")
 
 
 def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Files with inputs and outputs.
+    """Add the arguments for files with inputs and outputs.
 
     Parameters
     ----------
@@ -29,13 +29,13 @@ def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None
 
 
 def add_reading(parser: argparse.ArgumentParser, *, outputs: bool) -> None:
-    """Options that say how files are read.
+    """Add the options that describe how to read files.
 
     Parameters
     ----------
     parser : ArgumentParser
     outputs : bool
-        Whether the command reads outputs, too.
+        Whether the command also reads outputs.
     """
     add = parser.add_argument_group("files").add_argument
     columns = (
@@ -44,10 +44,10 @@ def add_reading(parser: argparse.ArgumentParser, *, outputs: bool) -> None:
     )
     add("--inputs", metavar="COLS", help=columns)
     if outputs:
-        add("--outputs", metavar="COLS", help="columns of the outputs, in the same way")
+        add("--outputs", metavar="COLS", help="columns of the outputs, in the form of --inputs")
         add("--sample-dim", metavar="DIM", help="dimension of the samples")
     add("--sep", type=parse.parse_sep, help="separator of the cells of a table")
     add("--decimal", choices=(".", ","), help="decimal separator")
-    lines = "number of header lines, such as 1,2 where that of Y differs"
+    lines = "number of header lines; 1,2 if X has one and Y has two"
     add("--header", type=parse.parse_header, metavar="N", help=lines)
     add("--index-col", metavar="COL", help="column with the labels of the rows")

@@ -1,4 +1,4 @@
-"""Arguments of the command line as values: numbers, ranks, shapes, ranges, lists by name."""
+"""Parsers of command-line values: numbers, ranks, shapes, ranges, lists by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ += ["parse_rank", "parse_ranges", "parse_sep", "parse_shape"]
 
 
 def parse_rank(text: str) -> int | float | tuple[int | float, ...]:
-    """A rank, or one for each mode."""
+    """Parse a rank, or one rank for each mode."""
     parts = tuple(_rank_entry(part) for part in text.split(","))
     return parts[0] if len(parts) == 1 else parts
 
@@ -28,7 +28,7 @@ def _rank_entry(text: str) -> int | float:
 
 
 def parse_alphas(text: str) -> list[float] | dict[str, float]:
-    """One penalty, several, or one for each block: ``lags=10,calendar=0.1``."""
+    """Parse one or several penalties, or one for each block: ``lags=10,calendar=0.1``."""
     if "=" not in text:
         return parse_penalties(text)
     good = lambda v: v >= 0  # noqa: E731
@@ -37,23 +37,23 @@ def parse_alphas(text: str) -> list[float] | dict[str, float]:
 
 
 def parse_penalties(text: str) -> list[float]:
-    """One penalty or several."""
+    """Parse one or several penalties."""
     good = lambda v: 0 <= v < math.inf  # noqa: E731
     return [_number(part, "a penalty", float, good) for part in text.split(",")]
 
 
 def parse_coverage(text: str) -> float:
-    """A probability."""
+    """Parse a probability between 0 and 1."""
     return _number(text, "a number between 0 and 1", float, lambda v: 0 < v < 1)
 
 
 def parse_count(text: str) -> int:
-    """A whole number of at least 0."""
+    """Parse a whole number of at least 0."""
     return _number(text, "a whole number of at least 0", int, lambda v: v >= 0)
 
 
 def parse_input_rank(text: str) -> Any:
-    """Ranks of the modes of X, "all" to keep them whole, or a dict of these for several arrays."""
+    """Parse ranks of the modes of X, "all" for all directions, or a dict for several arrays."""
     if "=" not in text:
         return _block_rank(text)
     return {name: _block_rank(value) for name, value in _by_name(text)}
@@ -67,25 +67,25 @@ def _block_rank(text: str) -> str | tuple[int, ...]:
 
 
 def parse_shape(text: str) -> tuple[int, ...]:
-    """The shape of one sample."""
+    """Parse the shape of one sample."""
     return tuple(_number(part, "a size", int, lambda v: v >= 1) for part in text.split(","))
 
 
 def parse_header(text: str) -> list[int]:
-    """Numbers of header lines, of the inputs and of the outputs."""
+    """Parse the numbers of header lines of the inputs and of the outputs."""
     what = "a number of header lines"
     return [_number(part, what, int, lambda v: 0 <= v <= 5) for part in text.split(",")]
 
 
 def parse_missing(text: str) -> str:
-    """How missing outputs are treated; "fill" is the old name of "ignore"."""
+    """Parse the treatment of missing outputs; "fill" is the old name of "ignore"."""
     if text == "fill":
         note("--missing fill is now called --missing ignore")
     return "ignore" if text == "fill" else text
 
 
 def parse_sep(text: str) -> str:
-    """The separator of the cells of a table."""
+    """Parse the separator of the cells of a table."""
     sep = {"tab": "\t", "\\t": "\t"}.get(text, text)
     if len(sep) != 1:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a single character nor tab")
@@ -93,7 +93,7 @@ def parse_sep(text: str) -> str:
 
 
 def parse_ranges(text: str) -> list[tuple[float | None, float | None]]:
-    """Ranges of coordinates, such as ``1100:1400,1500:``; an end that is left out is open."""
+    """Parse ranges of coordinates, such as ``1100:1400,1500:``. A missing end is open."""
     found = []
     for part in text.split(","):
         first, colon, last = part.partition(":")
@@ -108,14 +108,14 @@ def parse_ranges(text: str) -> list[tuple[float | None, float | None]]:
 
 
 def parse_blocks(text: str) -> Any:
-    """A way to group inputs (``auto``, ``prefix``, a mode), or a list of names and columns."""
+    """Parse ``auto``, ``prefix``, the name of a mode, or a list of block names and columns."""
     if "=" not in text:
         return text
     return _by_name(text)
 
 
 def parse_own(text: str) -> Any:
-    """``auto``, names of modes, or pairs of positions such as ``1:0,2:1``."""
+    """Parse ``auto``, names of modes, or pairs of positions such as ``1:0,2:1``."""
     parts = text.split(",")
     if all(re.fullmatch(r"\d+:\d+", part) for part in parts):
         return [tuple(map(int, part.split(":"))) for part in parts]
@@ -125,7 +125,7 @@ def parse_own(text: str) -> Any:
 
 
 def _by_name(text: str) -> list[tuple[str, str]]:
-    """Pairs of a name and a value from ``a=...;b=...``."""
+    """Parse pairs of a name and a value from ``a=...;b=...``."""
     found = []
     for part in text.split(";"):
         name, equals, value = part.partition("=")
@@ -136,7 +136,7 @@ def _by_name(text: str) -> list[tuple[str, str]]:
 
 
 def is_number(text: str) -> bool:
-    """Whether text is a finite number."""
+    """Return whether text is a finite number."""
     try:
         return math.isfinite(float(text))
     except ValueError:

@@ -19,7 +19,7 @@ from ._tables import Plain
 
 __all__ = ["PLOT"]
 
-# Kind of a plot -> its display, and the data that it needs.
+# Display of each kind of plot, and the data that it needs.
 KINDS = {
     "ranks": ("RankSurfaceDisplay", ""),
     "spectrum": ("SpectrumDisplay", ""),
@@ -68,7 +68,7 @@ def _write(file: Any, buffer: io.BytesIO) -> None:
 
 
 def _figure(saved: SavedModel, options: argparse.Namespace, needed: str) -> Any:
-    """The figure of a display."""
+    """Draw the display of the given kind, and return its figure."""
     matplotlib = need("matplotlib", "plots need matplotlib", "plot")
     matplotlib.use("Agg")
     from .. import plotting
@@ -84,23 +84,23 @@ def _figure(saved: SavedModel, options: argparse.Namespace, needed: str) -> Any:
     if options.kind == "ranks" and not hasattr(saved.model, "best_index_"):
         raise CommandError(
             f"--kind ranks needs a model that was chosen by cross-validation (see --cv of holrr "
-            f"fit); {options.MODEL} holds a {type(saved.model).__name__}"
+            f"fit); {options.MODEL} contains a {type(saved.model).__name__}"
         )
     if options.kind == "calibration" and not hasattr(saved.model, "predict_interval"):
         raise CommandError(
             f"--kind calibration needs a model with prediction intervals (see --cv of holrr fit); "
-            f"{options.MODEL} holds a {type(saved.model).__name__}"
+            f"{options.MODEL} contains a {type(saved.model).__name__}"
         )
     return display.from_estimator(saved.model, *data).figure_
 
 
 PLOT = Command(
     "plot",
-    summary="draw ranks, loadings, skill, outliers and more of a model",
+    summary="plot ranks, loadings, skill, outliers and more of a model",
     description=(
-        "Draw a picture of a saved model. ranks, spectrum, loadings and outliers need the model\n"
-        "alone, inputs needs new inputs, and skill and calibration need inputs and outputs of\n"
-        "samples that were not used in the fit."
+        "Draw a plot of a saved model. The kinds ranks, spectrum, loadings and outliers need only\n"
+        "the model. The kind inputs needs new inputs. The kinds skill and calibration need inputs\n"
+        "and outputs of samples that were not used in the fit."
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -24,10 +24,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("X", help="file with the inputs")
     add("-o", "--output", type=Place, required=True, metavar="Y", help="file for the predictions")
-    add("--std", action="store_true", help="write standard deviations of new observations, too")
-    interval = "write bounds that contain a new observation with probability C, such as 0.9, too"
+    add("--std", action="store_true", help="also write standard deviations of new observations")
+    interval = "also write bounds that contain a new observation with probability C, such as 0.9"
     add("--interval", type=parse.parse_coverage, metavar="C", help=interval)
-    kind = "bounds by entry (default), pooled, or simultaneous for all entries of a sample"
+    kind = "kind of bounds: entry (default), pooled, or simultaneous for all entries of a sample"
     add("--kind", choices=("entry", "pooled", "simultaneous"), help=kind)
     add_reading(parser, outputs=False)
 
@@ -35,7 +35,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> None:
     bounds = options.interval is not None
     if options.kind and not bounds:
-        raise CommandError("--kind needs --interval, whose bounds it describes", EXIT_USAGE)
+        raise CommandError("--kind needs --interval, which writes bounds", EXIT_USAGE)
     for place in outputs_of(options.output, ["std"] * options.std + ["lower", "upper"] * bounds):
         check_output(place, [options.MODEL, options.X])
     saved = load_model(options.MODEL)
@@ -51,7 +51,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _parts(options: argparse.Namespace, model: Any, X: Any) -> dict[str, Any]:
-    """Predictions, with standard deviations and bounds where they are asked for."""
+    """Return predictions and, if requested, standard deviations and bounds."""
     parts = {}
     if options.std:
         parts[""], parts["std"] = model.predict(X, return_std=True)
@@ -61,7 +61,7 @@ def _parts(options: argparse.Namespace, model: Any, X: Any) -> dict[str, Any]:
         if not hasattr(model, "predict_interval"):
             raise CommandError(
                 f"--interval needs a linear or kernel model that was chosen by cross-validation "
-                f"(see --cv of holrr fit); {options.MODEL} holds a {type(model).__name__}"
+                f"(see --cv of holrr fit); {options.MODEL} contains a {type(model).__name__}"
             )
         bounds = model.predict_interval(X, options.interval, options.kind or "entry")
         parts["lower"], parts["upper"] = bounds

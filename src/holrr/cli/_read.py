@@ -24,19 +24,19 @@ __all__ = ["read"]
 
 
 def read(text: str, layout: Layout, sample_dim: str | None = None) -> Any:
-    """The content of ``FILE`` or ``FILE:NAME``: an array, DataArray, Dataset or Table.
+    """Return the content of ``FILE`` or ``FILE:NAME``: an array, DataArray, Dataset or Table.
 
-    Arrays may be on disk. Samples are along the first dimension by default.
+    The arrays may stay on disk. By default, samples are along the first dimension.
     """
     place = Place(text)
     check_file(place.path)
     reader = lookup(_READERS, place)
     with reading(place), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the libraries that read the formats
+        warnings.simplefilter("ignore")  # warnings of the libraries that read the formats
         data = reader(place, layout, sample_dim)
         dtype = np.dtype(getattr(data, "dtype", float))
         if dtype.kind not in "biuf":
-            raise ValueError(f"it must hold real numbers; got {dtype}")
+            raise ValueError(f"it must contain real numbers; got {dtype}")
         return data
 
 
@@ -56,7 +56,7 @@ def _load(path: Path, **options: Any) -> Any:
     except ValueError as error:
         if not re.search("pickle|Python objects", str(error)):
             raise
-        raise ValueError("it does not hold numbers in the format of NumPy") from error
+        raise ValueError("it does not contain numbers in the format of NumPy") from error
 
 
 def _read_npz(place: Place, layout: Layout, sample_dim: str | None) -> np.ndarray:
@@ -66,12 +66,12 @@ def _read_npz(place: Place, layout: Layout, sample_dim: str | None) -> np.ndarra
     with loaded as archive:
         values = archive[_only(place, place.name, archive.files)]
         if not isinstance(values, np.ndarray):
-            raise ValueError("it does not hold arrays only")
+            raise ValueError("it contains objects that are not arrays")
         return values
 
 
 def _only(place: Place, name: str | None, names: Iterable[str]) -> str:
-    """The array of this name, or the only one."""
+    """Return the given name, or the name of the only array; raise an error if it is unknown."""
     names = list(names)
     if name is None and len(names) == 1:
         return names[0]
@@ -93,10 +93,10 @@ def _read_netcdf(place: Place, layout: Layout, sample_dim: str | None) -> Any:
 
 
 def _read_zarr(place: Place, layout: Layout, sample_dim: str | None) -> Any:
-    """Variables that xarray wrote, or an array whose dimensions have no names."""
+    """Read variables that xarray wrote, or an array whose dimensions have no names."""
     zarr = need("zarr", ".zarr files need zarr", "disk")
     store = zarr.open(place.path, mode="r")
-    if not hasattr(store, "arrays"):  # it is an array itself
+    if not hasattr(store, "arrays"):  # the store is an array, not a group
         return store
     if find_spec("xarray") is not None:
         with suppress(KeyError, zarr.errors.BaseZarrError):
@@ -113,7 +113,7 @@ def _opened(place: Place, **options: Any) -> Any:
 
 
 def _variables(place: Place, sample_dim: str | None) -> Any:
-    """One variable, several, or all; by Dask where they are large."""
+    """Return one, several or all variables, as Dask arrays if they are large."""
     group, _, names = (place.name or "").rpartition("/")
     options = {"group": group} if group else {}
     data = _opened(place, **options)
@@ -127,7 +127,7 @@ def _variables(place: Place, sample_dim: str | None) -> Any:
         raise ValueError(f"variables that are not numbers: {', '.join(texts) or 'all'}{hint}")
     variables = [data[name].variable for name in chosen]
     budget = check_budget()
-    # The rule for arrays on disk: what takes more than a quarter of the budget is read in blocks.
+    # As for arrays on disk, data that take more than a quarter of the budget are read in blocks.
     if 8 * sum(math.prod(v.shape) for v in variables) <= budget // 4:
         with data:
             return (data[chosen[0]] if len(chosen) == 1 else data[chosen]).load()

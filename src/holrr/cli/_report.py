@@ -23,8 +23,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-o", "--output", type=Place, required=True, metavar="FILE.html", help="file to write")
     training = (
-        "the data are the training data: evaluate by cross-validation, with refits; the training "
-        "data of holrr fit are recognised"
+        "X and Y are the training data: evaluate the model by cross-validation, with refits; "
+        "set automatically for the training data of holrr fit"
     )
     add("--training", action="store_true", help=training)
     add("--title", default="Regression report", help="title of the page")
@@ -40,7 +40,7 @@ def _run(options: argparse.Namespace) -> None:
     training = options.training or (known is not None and fingerprint(Y) == known)
     with reporting("report"):
         if training:
-            note("these are the training data of the model: errors are computed by refits")
+            note("X and Y are the training data: the model is evaluated by cross-validation")
             X = in_memory(X.values if isinstance(X, Plain) else X)
             report = make_report(
                 saved.whole, X, Y, cross_validate=True, title=options.title, notes=saved.notes

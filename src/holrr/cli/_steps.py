@@ -19,7 +19,7 @@ _WINDOW, _POLYORDER = 15, 2
 
 
 class _AddStep(argparse.Action):
-    """Appends the option and its value to ``options.steps``."""
+    """Action that appends an option and its value to ``options.steps``."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         kind = (option_string or self.option_strings[0]).removeprefix("--")
@@ -28,8 +28,8 @@ class _AddStep(argparse.Action):
 
 
 def add_steps(parser: argparse.ArgumentParser) -> None:
-    """The options for preprocessing."""
-    about = "steps that the model keeps, and applies in the order of these options"
+    """Add the options for preprocessing."""
+    about = "steps that are saved with the model, and applied in the order of these options"
     add = parser.add_argument_group("preprocessing of the inputs", about).add_argument
     parser.set_defaults(steps=None)
 
@@ -38,7 +38,7 @@ def add_steps(parser: argparse.ArgumentParser) -> None:
 
     text = "keep the inputs whose coordinates lie in a range, such as 1100:2300 or 1100:1400,1500:"
     step("--range", text, type=parse.parse_ranges, metavar="A:B")
-    text = "standard normal variate: each spectrum less its mean, over its standard deviation"
+    text = "standard normal variate: subtract the mean of each spectrum, divide by its deviation"
     step("--snv", text, nargs=0)
     text = "derivative of order D along the spectrum by a Savitzky-Golay filter; 0 smooths"
     step("--derivative", text, type=parse.parse_count, metavar="D")
@@ -48,12 +48,12 @@ def add_steps(parser: argparse.ArgumentParser) -> None:
     add("--window", type=parse.parse_count, metavar="W", help=text)
     text = f"degree of the polynomial of --derivative (default: {_POLYORDER})"
     add("--polyorder", type=parse.parse_count, metavar="P", help=text)
-    text = "variable, dimension, or variable:dimension of X that spectra are along"
+    text = "variable, dimension, or variable:dimension of X along which spectra lie"
     add("--spectra", metavar="NAME", help=text)
 
 
 def check_steps(options: argparse.Namespace) -> None:
-    """Refuse options that belong to others which are not given."""
+    """Raise an error for options that need other options which are not given."""
     kinds = [kind for kind, _ in options.steps or []]
     for option, value in (("--window", options.window), ("--polyorder", options.polyorder)):
         if value is not None and "derivative" not in kinds:
@@ -77,20 +77,20 @@ def check_steps(options: argparse.Namespace) -> None:
 
 
 def wants_numbers(options: argparse.Namespace) -> bool:
-    """Whether a range asks for columns whose names are numbers."""
+    """Return whether --range selects columns whose names are numbers."""
     ranges = [part.split(":") for part in (getattr(options, "inputs", None) or "").split(",")]
     by_name = any(len(ends) == 2 and all(map(parse.is_number, ends)) for ends in ranges)
     return by_name or any(kind == "range" for kind, _ in getattr(options, "steps", None) or [])
 
 
 def make_steps(options: argparse.Namespace, X: Any) -> list[tuple[str, Any]]:
-    """The steps that the options of ``holrr fit`` describe, not fitted yet, with their names.
+    """Return names and unfitted steps that the options of ``holrr fit`` describe.
 
     Parameters
     ----------
     options : Namespace
     X : array, table or object of xarray
-        The inputs, as they were read.
+        Inputs as they were read.
     """
     where, (window, polyorder) = _spectra(options, X), _filter(options)
     found: list[tuple[str, Any]] = []
@@ -111,13 +111,13 @@ def make_steps(options: argparse.Namespace, X: Any) -> list[tuple[str, Any]]:
 
 
 def _filter(options: argparse.Namespace) -> tuple[int, int]:
-    """Window and degree of the filter."""
+    """Return the window and the degree of the Savitzky-Golay filter."""
     window = _WINDOW if options.window is None else options.window
     return window, _POLYORDER if options.polyorder is None else options.polyorder
 
 
 def _spectra(options: argparse.Namespace, X: Any) -> dict[str, Any]:
-    """The parameters of steps that say along which variable and dimension spectra are."""
+    """Return the parameters of steps that specify the variable and dimension of spectra."""
     found: dict[str, Any] = {"dim": None, "blocks": None, "sample_dim": options.sample_dim}
     if options.spectra is None:
         return found
@@ -128,10 +128,10 @@ def _spectra(options: argparse.Namespace, X: Any) -> dict[str, Any]:
 
 
 def _check_names(X: Any) -> None:
-    """Raise for a table whose columns have no numbers as names to select by."""
+    """Raise an error if --range is used for a table whose column names are not numbers."""
     if isinstance(X, Plain):
         raise CommandError(
-            "--range needs the names of the columns, and pandas for them: pip install "
+            "--range needs the names of the columns, which need pandas: pip install "
             "holrr[table]. Without pandas, select columns with --inputs",
             EXIT_MISSING,
         )

@@ -1,4 +1,4 @@
-"""Tables with named columns, and those that pandas reads: Excel, Parquet, Feather."""
+"""Tables with named columns, and reading of Excel, Parquet and Feather files by pandas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ += ["refuse", "some", "title"]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is written, as far as the options say it.
+    """Layout of a table file, from the options; None for settings that are detected.
 
     Parameters
     ----------
@@ -34,10 +34,10 @@ class Layout:
     index_col : str, optional
         Name or number of the column with the labels of the rows.
     names : tuple of str
-        Names that a model was fitted with: a first line that has all of them is a header.
+        Feature names of a fitted model. A first line that contains all of them is a header.
     names_are_numbers : bool
-        Whether columns are asked for by a range of numbers: a first line that may be names is a
-        header.
+        Whether a range of numbers selects columns. Then a first line of numbers that may be names
+        is a header.
     """
 
     sep: str | None = None
@@ -49,40 +49,41 @@ class Layout:
 
 
 class Table:
-    """Columns of numbers, and perhaps of text, that are read when they are asked for.
+    """Columns of numbers or text, which are read on request.
 
-    `pick` gives some columns, which must be numbers, as a table of pandas where they have names;
-    `labels` gives one column, which may be text.
+    `pick` returns columns of numbers, as a DataFrame if they have names. `labels` returns one
+    column, which may be text.
     """
 
     columns: list[Hashable]
     named: bool = True
     has_labels: bool = False
-    # Whether blank cells are missing numbers; if not, they are an error.
+    # Whether blank cells are missing values (True) or an error (False).
     allow_missing: bool = False
     pick: Callable[..., Any]
     labels: Callable[..., np.ndarray]
 
     def find(self, pattern: str, option: str) -> list[Hashable]:
-        """The columns that ``a,b*,c:e`` stands for: names, patterns and ranges."""
+        """Return the columns that ``a,b*,c:e`` selects: names, patterns and ranges."""
         places = find_columns(pattern, [title(c) for c in self.columns], option)
         return [self.columns[j] for j in places]
 
 
 def find_columns(pattern: str, titles: Sequence[str], option: str) -> list[int]:
-    """Positions of the columns that ``a,b*,c:e`` stands for: names, patterns and ranges.
+    """Return the positions of columns that ``a,b*,c:e`` selects: names, patterns and ranges.
 
-    A range ``c:e`` has all columns from c to e. Where its ends are numbers that are no names,
-    ``1100:2300`` for instance, it has all columns whose names are numbers from 1100 to 2300; an end
-    that is left out is open.
+    A range ``c:e`` selects all columns from c to e. If its ends are numbers but not names of
+    columns, such as ``1100:2300``, it selects all columns whose names are numbers from 1100 to
+    2300. A missing end is open.
 
     Parameters
     ----------
     pattern : str
+        Names, patterns and ranges, separated by commas.
     titles : sequence of str
         Names of all columns.
     option : str
-        What messages call the pattern.
+        Name of the option, for error messages.
     """
     found: list[int] = []
     for part in pattern.split(","):
@@ -100,7 +101,7 @@ def find_columns(pattern: str, titles: Sequence[str], option: str) -> list[int]:
 
 
 def _within(first: str, last: str, titles: Sequence[str]) -> list[int]:
-    """Columns whose names are numbers between two ends; none where these are no numbers."""
+    """Return columns whose names are numbers between two ends; none if the ends are not numbers."""
     ends = [end for end in (first, last) if end]
     if not ends or not all(map(is_number, ends)):
         return []
@@ -111,14 +112,14 @@ def _within(first: str, last: str, titles: Sequence[str]) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Plain:
-    """Numbers and names of columns, where pandas is not installed."""
+    """Numbers and names of columns, used if pandas is not installed."""
 
     values: np.ndarray
     columns: list[Hashable]
 
 
 class _Frame(Table):
-    """A table that pandas has read."""
+    """Table that pandas has read."""
 
     def __init__(self, frame: Any, layout: Layout):
         where = position(layout.index_col, list(frame.columns))
@@ -137,7 +138,7 @@ class _Frame(Table):
 
 
 def read_frame(place: Place, layout: Layout) -> Table:
-    """A table in Excel's, Parquet's or Feather's format."""
+    """Read a table from an Excel, Parquet or Feather file."""
     pandas = need("pandas", f"{place.suffix} files need pandas and more", "table")
     if place.suffix != ".xlsx":
         read = pandas.read_parquet if place.suffix == ".parquet" else pandas.read_feather
@@ -148,12 +149,12 @@ def read_frame(place: Place, layout: Layout) -> Table:
         sheet = _sheet(book, place)
         frame = book.parse(sheet, header=lines)
     if not len(frame):
-        raise ValueError(f"the sheet {sheet!r} has names and no numbers")
+        raise ValueError(f"the sheet {sheet!r} has names of columns but no numbers")
     return _Frame(frame, layout)
 
 
 def _sheet(book: Any, place: Place) -> str:
-    """The name of the sheet, by default the first, which must not be empty."""
+    """Return the name of the sheet, by default the first, which must not be empty."""
     names, is_filled = book.sheet_names, lambda name: book.parse(name, header=None, nrows=1).size
     sheet = names[0] if place.name is None else place.name
     if sheet in names and is_filled(sheet):
@@ -168,22 +169,22 @@ def _sheet(book: Any, place: Place) -> str:
 
 
 def title(column: Hashable) -> str:
-    """The name of a column as text, also where it has several header lines."""
+    """Return the name of a column as text, also if the table has several header lines."""
     return " / ".join(map(str, column)) if isinstance(column, tuple) else str(column)
 
 
 def is_count(index: Any) -> bool:
-    """Whether the labels of rows, an index of pandas, only count them: 0, 1, 2, ..."""
+    """Return whether row labels (an index of pandas) only count the rows: 0, 1, 2, ..."""
     return index.name is None and index.tolist() == list(range(len(index)))
 
 
 def some(names: Sequence[str], most: int = 20) -> str:
-    """A few names, for messages."""
+    """Return the first names as text, for messages."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def refuse(columns: Sequence[Hashable]) -> None:
-    """Raise for columns that are not numbers, if there are any."""
+    """Raise an error if `columns`, which are not numbers, is not empty."""
     if columns:
         raise ValueError(
             f"columns that are not numbers: {some([title(c) for c in columns])}. Leave them out "
@@ -192,7 +193,7 @@ def refuse(columns: Sequence[Hashable]) -> None:
 
 
 def position(index_col: str | None, names: Sequence[Any]) -> int | None:
-    """Position of the column with the labels of the rows, by its name or number."""
+    """Return the position of the column with the row labels, from its name or number."""
     titles = [title(c) for c in names]
     if index_col in titles:
         return titles.index(index_col)

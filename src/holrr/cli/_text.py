@@ -19,31 +19,31 @@ __all__ = ["TextTable"]
 
 _MISSING = {"", "na", "nan", "n/a", "#n/a", "null", "none", "-", "?", "."}
 _WITH_COMMA = r"[+-]?\d*,\d+(e[+-]?\d+)?"
-_N_PEEK = 7  # lines that are read to find the header, which has at most five lines
+_N_PEEK = 7  # number of lines that are read to find the header, which has at most five lines
 
 
 class TextTable(Table):
-    """A text file, of which the first lines are read now and the rest when it is asked for."""
+    """Table in a text file. Its first lines are read at once, the others on request."""
 
     def __init__(self, path: Path, layout: Layout):
         self._path, self._decimal = path, layout.decimal or "."
         head = list(islice(self._lines(), _N_PEEK))
         if not head:
-            raise ValueError("it is empty")
+            raise ValueError("the file is empty")
         self._sep = layout.sep or _separator(head, "\t" if path.suffix.lower() == ".tsv" else ",")
         rows, index_col = [self._cells(line) for line in head], layout.index_col
         by_number = index_col is not None and index_col.isdigit()
         self._index = position(index_col, rows[0]) if by_number else None
         self._n_head = self._count_names(rows, layout)
         if self._n_head >= len(rows):
-            raise ValueError("it has names and no numbers")
+            raise ValueError("it has names of columns but no numbers")
         self._first, self.named = rows[self._n_head], self._n_head > 0
         self._name(rows[: self._n_head], index_col)
 
     # ------------------------------------------------------------ names
 
     def _count_names(self, rows: list[list[str]], layout: Layout) -> int:
-        """Number of header lines."""
+        """Return the number of header lines."""
         if layout.header is not None:
             more = rows[layout.header : layout.header + 1] if layout.header > 1 else []
             return layout.header + sum(not any(row[1:]) for row in more)
@@ -54,7 +54,7 @@ class TextTable(Table):
         if layout.names_are_numbers and self._has_words(rows[0]) and not self._has_words(rows[1]):
             return 1
         names = [self._is_names(row, k) for k, row in enumerate(rows)]
-        # A file of text only, such as groups of samples, is not all header.
+        # A file that contains only text, such as groups of samples, has one header line.
         count = names.index(False) if False in names else 1
         if count == 0 and self._may_be_names(rows[0], rows[1:]):
             if rows[0][0] == "" or layout.names_are_numbers:
@@ -66,17 +66,17 @@ class TextTable(Table):
         return count
 
     def _has_words(self, row: list[str]) -> bool:
-        """Whether cells of a line are text, apart from labels of the rows and missing values."""
+        """Return whether a line contains text besides row labels and missing values."""
         cells = [c for j, c in enumerate(row) if j != self._index and c.lower() not in _MISSING]
         return not all(map(self._is_number, cells))
 
     def _may_be_names(self, first: list[str], others: list[list[str]]) -> bool:
-        """Whether numbers in the first line may be names, such as years, codes or wavelengths.
+        """Return whether numbers in the first line may be names, such as years or wavelengths.
 
-        They may be where they are whole numbers above numbers that are not, or where they rise (or
-        fall) from column to column and lie outside of the range of the lines below.
+        This is the case if they are whole numbers above numbers that are not whole, or if they
+        increase (or decrease) from column to column and lie outside the range of the lines below.
         """
-        start = int(first[0] == "")  # above the labels of the rows
+        start = int(first[0] == "")  # the cell above the row labels is empty
         places = [j for j in range(start, len(first)) if j != self._index]
         rows = [[row[j] for j in places] for row in (first, *others) if len(row) == len(first)]
         names, rows = rows[0], rows[1:]
@@ -92,21 +92,21 @@ class TextTable(Table):
         rises = np.diff(values) > 0
         falls = np.diff(values) < 0
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # where a column has no number
+            warnings.simplefilter("ignore")  # columns without any number
             low, high = np.nanmin(values[1:], axis=0), np.nanmax(values[1:], axis=0)
         beyond = ((values[0] < low) | (values[0] > high)).all()
         in_order = any(way[0].all() and not way[1:].all() for way in (rises, falls))
         return bool(in_order and beyond)
 
     def _number(self, cell: str) -> float:
-        """A cell as a number; NaN for other cells."""
+        """Return a cell as a number; NaN for other cells."""
         try:
             return float(cell.replace(self._decimal, "."))
         except ValueError:
             return math.nan
 
     def _is_names(self, row: list[str], number: int) -> bool:
-        """Whether a line has names only; cells may be missing."""
+        """Return whether a line contains only names. Cells may be missing."""
         cells = [c for j, c in enumerate(row) if j != self._index and c.lower() not in _MISSING]
         words = [cell for cell in cells if not self._is_number(cell)]
         if number == 0 and words and len(words) < len(cells):
@@ -129,7 +129,7 @@ class TextTable(Table):
         """Find the names of the columns, and the column with the labels of the rows."""
         n = len(self._first)
         if len(head) > 1 and self._index in (None, 0) and not any(head[-1][1:]):
-            self._index, head = 0, head[:-1]  # a line with the name of the labels alone
+            self._index, head = 0, head[:-1]  # a line that contains only the name of the row labels
         for number, row in enumerate(head, 1):
             if len(row) != n:
                 raise ValueError(
@@ -140,7 +140,7 @@ class TextTable(Table):
         if self._index is None:
             self._index = position(index_col, self._names)
         if self._index is None and head and n > 1 and not any(row[0] for row in head):
-            self._index = 0  # as pandas and R write the labels of rows
+            self._index = 0  # pandas and R write row labels in this way
         self.has_labels = self._index is not None
         if len(set(self._names)) < n:
             twice = next(c for c in self._names if self._names.count(c) > 1)
@@ -181,7 +181,7 @@ class TextTable(Table):
         return _typed([cells[j] for _, cells in self._rows(split=True)])
 
     def _framed(self, values: np.ndarray, columns: list[Any]) -> Any:
-        """Numbers with the names of columns and rows, where there are some."""
+        """Return numbers with the names of columns and rows, if there are any."""
         if not self.named and self._index is None:
             return values
         try:
@@ -203,7 +203,7 @@ class TextTable(Table):
     # ------------------------------------------------------------ lines
 
     def _rows(self, split: bool = False) -> Iterator[tuple[str, list[str]]]:
-        """The lines of numbers, each with as many cells as the first."""
+        """Yield the lines of numbers; raise an error if the number of cells changes."""
         for number, line in enumerate(self._lines(), 1):
             if number <= self._n_head:
                 continue
@@ -216,7 +216,7 @@ class TextTable(Table):
             yield line, cells
 
     def _lines(self) -> Iterator[str]:
-        """All lines up to blank ones at the end; a blank line between others is an error."""
+        """Yield all lines except blank lines at the end. Other blank lines raise an error."""
         blank = 0
         with self._path.open(encoding="utf-8-sig", newline="") as file:
             for number, line in enumerate(file, 1):
@@ -232,7 +232,7 @@ class TextTable(Table):
 
 
 def _separator(head: Sequence[str], default: str) -> str:
-    """A semicolon or a tab where both of the first lines have the same number of them."""
+    """Return a semicolon or a tab if the first two lines contain it equally often."""
     for sep in (";", "\t"):
         if head[0].count(sep) and len({line.count(sep) for line in head[:2]}) == 1:
             return sep
@@ -240,17 +240,17 @@ def _separator(head: Sequence[str], default: str) -> str:
 
 
 def _or_nan(cell: str) -> float:
-    """A number, or NaN for a mark of a missing value."""
+    """Return a number, or NaN for a mark of a missing value."""
     return float("nan") if cell.strip().lower() in _MISSING else float(cell)
 
 
 def _are_whole(cells: Sequence[str]) -> bool:
-    """Whether cells are whole numbers, some of which may be missing."""
+    """Return whether cells are whole numbers, some of which may be missing."""
     return all(cell.lower() in _MISSING or re.fullmatch(r"[+-]?\d+", cell) for cell in cells)
 
 
 def _is_counter(cells: Sequence[str]) -> bool:
-    """Whether cells count: 0, 1, 2 or 1990, 2000, 2010."""
+    """Return whether cells increase by equal steps: 0, 1, 2 or 1990, 2000, 2010."""
     if len(cells) < 2 or not all(cell.isdigit() for cell in cells):
         return False
     steps = set(np.diff([int(cell) for cell in cells]).tolist())
@@ -258,7 +258,7 @@ def _is_counter(cells: Sequence[str]) -> bool:
 
 
 def _typed(texts: Iterable[Any]) -> np.ndarray:
-    """Labels as integers where all are whole numbers."""
+    """Return labels, as integers if all are whole numbers."""
     texts = list(texts)
     try:
         return np.array([int(text) for text in texts])
@@ -267,7 +267,7 @@ def _typed(texts: Iterable[Any]) -> np.ndarray:
 
 
 def _dates(labels: np.ndarray, pandas: Any) -> Any:
-    """Labels as dates where all are dates in ISO format."""
+    """Return labels, as dates if all are dates in ISO format."""
     try:
         return pandas.to_datetime(labels, format="ISO8601") if labels.dtype == object else labels
     except ValueError:

@@ -1,4 +1,4 @@
-"""Writing of predictions to files, with the labels that a format can hold."""
+"""Writing of predictions to files, with the labels that the format supports."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ._tables import Layout, is_count, title
 
 __all__ = ["outputs_of", "write"]
 
-# Predictions under "", and their standard deviations and bounds under "std", "lower", "upper".
+# Predictions have the key "", standard deviations "std", and bounds "lower" and "upper".
 Parts = dict[str, Any]
 
 
 def outputs_of(place: Place, suffixes: list[str]) -> list[Place]:
-    """The files that will be written: several for formats that hold a single array."""
+    """Return the files to write: several for formats that contain a single array."""
     lookup(_WRITERS, place)
     others = suffixes if place.suffix == ".npy" else []
     return [place, *(_beside(place, suffix) for suffix in others)]
@@ -55,7 +55,7 @@ def _write_npy(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
 
 
 def _save(file: BinaryIO, values: np.ndarray) -> None:
-    # NumPy would write to a real file by itself, and could not report why that failed.
+    # NumPy writes to a real file without Python, and does not report the cause of an error.
     np.save(SimpleNamespace(write=file.write), values)
 
 
@@ -67,7 +67,7 @@ def _write_npz(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
 
 
 def _array(part: Any, model: Any) -> np.ndarray:
-    """The numbers without labels, with the modes of the model."""
+    """Return the values as an array without labels, with the output modes of the model."""
     if comes_from(part, "xarray") and hasattr(part, "data_vars"):
         part = np.stack([part[name].to_numpy() for name in part.data_vars], axis=1)
     values = np.asarray(part)
@@ -80,9 +80,9 @@ def _array(part: Any, model: Any) -> np.ndarray:
 
 def _write_text(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
     decimal = layout.decimal or "."
-    # With decimal commas, cells are separated as spreadsheets do it, without quotes.
+    # With decimal commas, a semicolon separates cells, as in spreadsheets.
     sep = layout.sep or ("\t" if place.suffix == ".tsv" else ";" if decimal == "," else ",")
-    if len(parts) == 1 and isinstance(parts[""], np.ndarray):  # there are no names
+    if len(parts) == 1 and isinstance(parts[""], np.ndarray):  # without names
         flat = parts[""].reshape(len(parts[""]), -1)
 
         def save(file: BinaryIO) -> None:
@@ -99,12 +99,12 @@ def _write_text(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
 def _write_frame(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
     frame = _frame(parts)
     if place.suffix == ".xlsx":
-        book = BytesIO()  # a workbook on a full disk would be closed without an error
+        book = BytesIO()  # on a full disk, a workbook is closed without an error
         frame.to_excel(book, index=not is_count(frame.index) or frame.columns.nlevels > 1)
         book.seek(0)
         return write_atomically(place.path, lambda file: shutil.copyfileobj(book, file))
     frame.columns = [title(c) for c in frame.columns]
-    if frame.index.dtype == object:  # dates of other calendars, which these formats do not have
+    if frame.index.dtype == object:  # dates of other calendars, which these formats do not support
         frame.index = frame.index.map(str)
     if place.suffix == ".parquet":
         return write_atomically(place.path, lambda file: frame.to_parquet(file))
@@ -113,7 +113,7 @@ def _write_frame(place: Place, parts: Parts, model: Any, layout: Layout) -> None
 
 
 def _frame(parts: Parts) -> Any:
-    """One row for each sample, with columns for standard deviations and bounds."""
+    """Return a DataFrame with a row for each sample, and columns for deviations and bounds."""
     pandas = need("pandas", "tables with names need pandas", "table")
     frames = {suffix: _table(part, pandas) for suffix, part in parts.items()}
     if len(frames) == 1:
@@ -146,7 +146,7 @@ def _write_netcdf(place: Place, parts: Parts, model: Any, layout: Layout) -> Non
     data = _dataset(place, parts, model)
 
     def save(file: BinaryIO) -> None:
-        if data.chunks:  # of Dask, and perhaps larger than memory
+        if data.chunks:  # a Dask array may be larger than memory
             if shutil.disk_usage(place.path.parent).free < data.nbytes:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             data.to_netcdf(file, engine="h5netcdf")
@@ -157,7 +157,7 @@ def _write_netcdf(place: Place, parts: Parts, model: Any, layout: Layout) -> Non
 
 
 def _write_zarr(place: Place, parts: Parts, model: Any, layout: Layout) -> None:
-    """Write a store, which is a folder, beside an old one, and then replace that."""
+    """Write a store (a folder) next to an older store, and then replace the older one."""
     data, target = _dataset(place, parts, model), place.path.resolve()
     new, old = (target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}") for _ in "no")
     try:
@@ -177,7 +177,7 @@ def _dataset(place: Place, parts: Parts, model: Any) -> Any:
     variables = list(_variables(xarray, place, parts, model))
     data = xarray.merge(variables, compat="override", combine_attrs="no_conflicts")
     several = [d for d in data.dims if getattr(data.indexes.get(d), "nlevels", 1) > 1]
-    return data.reset_index(several)  # files cannot hold an index of several levels
+    return data.reset_index(several)  # files cannot contain an index with several levels
 
 
 def _variables(xarray: Any, place: Place, parts: Parts, model: Any) -> Iterator[Any]:

@@ -1,1 +1,1 @@
-"""The mathematics: moments, whitened problems, approximations, Tucker tensors. No estimators."""
+"""Mathematics of the fits: moments, whitened problems, approximations and Tucker tensors."""

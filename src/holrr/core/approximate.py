@@ -68,7 +68,8 @@ __all__ += ["leading_pairs", "safe_scale"]
 # The rank of one mode: a number of directions, or a share of the mode's energy.
 RankSpec = int | float
 
-# From this many rows on, subspace iteration on an accelerator beats a full decomposition.
+# Smallest number of rows for which an accelerator uses subspace iteration: it is then faster than a
+# full decomposition.
 _ITERATED_ROWS = 512
 _TRIES, _ROUNDS, _OVERSAMPLING = 2, 3, 8
 _EPS = float(np.finfo(float).eps)
@@ -85,15 +86,17 @@ class Approximation:
     error : float
         ``||Z - V||^2``.
     tails : tuple of p + 1 floats
-        Energy of each unfolding of Z beyond the rank of its mode. No tensor of these ranks comes
-        nearer to Z than ``max(tails)``, and the truncated HOSVD is no farther than ``sum(tails)``.
+        Energy of each unfolding of Z beyond the rank of its mode. The error of every tensor of
+        these ranks is at least ``max(tails)``, and that of the truncated HOSVD is at most
+        ``sum(tails)``.
     spectra : tuple of p + 1 arrays
         Leading squared singular values of each unfolding of Z, as far as they were needed: all of
         them for small modes, none for modes that were not decomposed.
     n_iter : int
-        Rounds of alternating least squares, or of completion, after the first fit.
+        Number of rounds of alternating least squares, or of completion, after the first fit.
     share : float
-        Degrees of freedom over those of a fit of this rank. It differs from 1 for a mixture.
+        Degrees of freedom, divided by those of a single fit of this rank. It differs from 1 for a
+        mixture.
     converged : bool
         Whether the rounds of a completion have converged.
     """
@@ -114,7 +117,7 @@ class Approximation:
 
 @dataclass(frozen=True, eq=False)
 class _Mode:
-    """One mode of Z, with an orthonormal basis of the part that is kept (None: all of it)."""
+    """One mode of Z, with an orthonormal basis of the directions to keep (None keeps all)."""
 
     basis: Array | None
     spectrum: np.ndarray
@@ -155,15 +158,16 @@ def hosvd(
         Functions of a rank R_i and `rotate` that return the basis, of shape (d_i, R_i), onto which
         output mode i is projected. The default is the leading singular vectors of Z.
     modes : sequence of int, optional
-        The modes to project; all by default. The others are unchanged.
+        Modes to project; all modes by default. Other modes are unchanged.
     rotate : bool
         Whether long modes that are kept in full are also expressed in their singular directions,
         so that every projected mode is in leading directions.
     norm : float, optional
         ``||Z||^2``, if it is known.
     whole : Whole, optional
-        Statistics of a larger tensor, which is approximated in place of `Z`. `Z` then contains its
-        leading rows, as many as the rank of the input mode, and `norm` must be its squared norm.
+        Statistics of a larger tensor, which is approximated in place of `Z`. `Z` then contains the
+        leading rows of the larger tensor, as many as the rank of the input mode, and `norm` must be
+        the squared norm of the larger tensor.
 
     Returns
     -------
@@ -220,7 +224,7 @@ def hooi(
     max_iter : int
         Largest number of rounds.
     tol : float
-        Stop when a round lowers the objective by at most this fraction of it.
+        Stop when a round lowers the objective by at most this fraction of the objective.
     """
     best, bases = start, list(start.tucker.factors)
     for n_iter in range(1, max_iter + 1):
@@ -230,7 +234,7 @@ def hooi(
                 bases[mode] = _leading(reduced, mode, U.shape[1])[1]
         new = _project(Z, bases, (), start.tails, start.spectra, n_iter)
         gain = best.error - new.error
-        # Rounding errors can exceed a tiny gain: the better of the two is kept.
+        # Rounding errors can exceed a tiny gain, so the better of the two approximations is kept.
         best = new if gain >= 0 else replace(best, n_iter=n_iter)
         if gain <= tol * (residual + best.error):
             break
@@ -301,8 +305,8 @@ def _mode(
 def _leading(T: Array, mode: int, k: int, G: Array | None = None) -> tuple[np.ndarray, Array]:
     """Return squared singular values (at least k) and k left singular vectors of an unfolding.
 
-    They come from the Gram matrix of the shorter side. A subspace matters only in proportion to
-    its energy, and a Gram matrix contains energies to full precision.
+    They are computed from the Gram matrix of the shorter side. A subspace matters only in
+    proportion to its energy, and a Gram matrix contains energies to full precision.
     """
     n = T.shape[mode]
     rest = math.prod(T.shape) // max(n, 1)
@@ -313,7 +317,7 @@ def _leading(T: Array, mode: int, k: int, G: Array | None = None) -> tuple[np.nd
     rows = lambda: (unfold(chunk, mode) for _, chunk in chunks(T, mode))  # noqa: E731
     lam, V = leading_pairs(sum(A.T @ A for A in rows()), min(k, rest))
     lam = np.maximum(lam, 0.0)
-    if lam.size == rest:  # all of them, and the others are zero
+    if lam.size == rest:  # all nonzero values are known
         lam = np.concatenate([lam, np.zeros(n - rest)])
     return lam, _orthonormal(namespace_of(T).concat([A @ V for A in rows()]), k)
 
@@ -367,7 +371,8 @@ def leading_pairs(A: Array, k: int) -> tuple[np.ndarray, Array]:
 
     The result is that of `eigh_top`. An accelerator multiplies matrices a hundred times faster
     than it decomposes them. So a few rounds of subspace iteration are tried first, and their result
-    is kept if the residuals are rounding errors. A spectrum without a gap is decomposed in full.
+    is kept if the residuals are rounding errors. A matrix whose spectrum has no gap is decomposed
+    in full.
 
     Parameters
     ----------
@@ -402,7 +407,7 @@ def _iterated(A: Array, k: int) -> tuple[np.ndarray, Array] | None:
 
 # ---------------------------------------------------------------- outputs that are never observed
 
-# Rounds of completion from each start, before the best one is continued.
+# Number of rounds of completion from each start, before the best start is continued.
 _TRIAL = 10
 # Rounding error of the objective, relative to its size.
 _ROUNDING = 1e-14
@@ -558,7 +563,7 @@ class FullRank:
     needs_response_grams = False
 
     def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
-        """Return the rank of each reduced mode: none."""
+        """Return an empty tuple, since no mode is reduced."""
         return ()
 
     def n_leading(self, n_inputs: int, output_shape: Sequence[int]) -> int | None:
@@ -724,11 +729,11 @@ class Structure(Protocol):
         """Return a tensor of this structure near Z; `rotate` as in `hosvd`."""
 
 
-# ---------------------------------------------------------------- ranks as a user writes them
+# ---------------------------------------------------------------- the parameter `rank`
 
 
 def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
-    """Check a rank as the user wrote it, and return one entry for each mode.
+    """Check the parameter `rank` of an estimator, and return one entry for each mode.
 
     Parameters
     ----------
@@ -760,7 +765,7 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
     if len(rank) != len(shape):
         raise ValueError(
             f"rank must have {len(shape)} entries, one for the input mode and one for each of the "
-            f"{len(shape) - 1} output modes of y; got rank={tuple(rank)} with {len(rank)}."
+            f"{len(shape) - 1} output modes of y; got rank={tuple(rank)}, which has {len(rank)}."
         )
     pairs = zip(rank, shape, strict=True)
     return tuple(_check_rank_entry(R, mode, d) for mode, (R, d) in enumerate(pairs))

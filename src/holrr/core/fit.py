@@ -1,6 +1,6 @@
-"""From an approximation in whitened coordinates to a fitted model.
+"""Conversion of an approximation in whitened coordinates to a fitted model.
 
-`lift` maps coefficients back, `fit_approximation` collects all results of the fit, and the methods
+`lift` maps it to coefficients, `fit_approximation` collects all results of the fit, and the methods
 of `Fit` undo transformations of the data: weights of outputs (`unweighted`) and units (`rescaled`).
 """
 
@@ -145,7 +145,7 @@ class Fit:
             first, *others = coef.factors
             if first is None:
                 coef = Tucker(coef.core * (y_unit / x_unit), coef.factors, coef.leading)
-            else:  # core and factor apart: their product may leave the range of single precision
+            else:  # separately, since the product may leave the range of float32
                 coef = Tucker(coef.core * y_unit, (first / x_unit, *others), coef.leading)
             intercept = intercept * y_unit
         xp = namespace_of(coef.core)
@@ -172,8 +172,8 @@ class Fit:
         Parameters
         ----------
         prior : float or None
-            Variance of the coefficients over that of the noise, in the units of the scaled inputs.
-            None for the variance that corresponds to the penalty.
+            Variance of the coefficients divided by that of the noise, in the units of the scaled
+            inputs. None uses the variance that corresponds to the penalty.
         """
         if prior is None or self.hat is None:
             return self
@@ -191,7 +191,7 @@ class Fit:
 def scaled_alpha(alpha: Any, x_unit: float) -> Any:
     """Return the penalty for inputs divided by `x_unit` that is equivalent to `alpha`.
 
-    It is an array if `alpha` is an array: a penalty for each output.
+    It is an array, with a penalty for each output, if `alpha` is an array.
     """
     if isinstance(alpha, np.ndarray):
         return np.minimum(alpha / x_unit / x_unit, _LARGEST)
@@ -210,10 +210,10 @@ def lift(V: Tucker, problem: Whitened) -> Tucker:
 
 
 def is_smaller_factored(n_features: int, core: tuple[int, ...]) -> bool:
-    """Return whether the product of a factor and a core has fewer entries in these two parts.
+    """Return whether a factor and a core together have fewer entries than their product.
 
-    This holds for many more inputs than samples, and many outputs. Ridge regression then has
-    coefficients in factored form, which takes less memory and less time to predict with.
+    This holds if there are many more inputs than samples, and many outputs. Ridge regression then
+    keeps its coefficients in factored form, which takes less memory and makes predictions faster.
 
     Parameters
     ----------
@@ -331,10 +331,10 @@ def _dtype_for(dtype: Any, coef: Tucker, intercept: Array) -> Any:
     arrays = [A for A in (intercept, coef.core, *coef.factors) if A is not None]
     largest = xp.stack([xp.max(xp.abs(A)) for A in arrays[1:]])
     for wide, least in ((dtype, float(xp.finfo(dtype).smallest_normal)), (xp.float64, 0.0)):
-        # Neither overflow nor underflow; outputs that were never observed are NaN.
+        # Check overflow and underflow. NaN is allowed: it marks outputs that were never observed.
         lost = [xp.any(xp.isinf(xp.astype(A, wide, copy=False))) for A in arrays]
         lost.append(xp.any((largest > 0) & (largest < least)))
-        if not bool(xp.any(xp.stack(lost))):  # one transfer, which waits for an accelerator
+        if not bool(xp.any(xp.stack(lost))):  # a single transfer from an accelerator
             return wide
     raise ValueError(
         "The coefficients overflow: y is very large, or X or the penalty is very small. Rescale X "

@@ -1,7 +1,7 @@
 r"""Importance of inputs: variable importance in projection (VIP) and selectivity ratio.
 
-A linear model predicts ``P = Xc W`` from inputs about their means, with coefficients W of shape
-(d, D) for D flattened outputs. With ``W = L Q'`` and orthonormal columns of Q, the predictions are
+A linear model predicts ``P = Xc W`` from centred inputs Xc, with coefficients W of shape (d, D) for
+D flattened outputs. With ``W = L Q'`` and orthonormal columns of Q, the predictions are
 ``T Q'`` with scores ``T = Xc L``. Both measures follow from the second moments of inputs and
 scores, which a `Projection` holds.
 
@@ -24,13 +24,13 @@ from .tensor import Tucker
 
 __all__ = ["Projection", "explained_share", "project", "ratio_of", "split_coefficients", "vip"]
 
-# Shares of the variance of an input that differ from 0 or 1 by less are rounding.
+# Tolerance for rounding errors in shares of variance.
 _ROUNDING = 64 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Second moments of inputs X and scores ``T = X L``, both about their means.
+    """Second moments of centred inputs X and scores ``T = X L``.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def split_coefficients(
     output_weight: np.ndarray | None = None,
     known: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients of weighted outputs as ``L Q'``, with as few columns as their rank allows.
+    """Factorise the coefficients of weighted outputs as ``L Q'``, with orthonormal columns of Q.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def split_coefficients(
     output_weight : array of shape (d1, ..., dp), optional
         Weights of the outputs in sums of squares.
     known : array of bool, of shape (d1, ..., dp), optional
-        The outputs that count; all by default.
+        Outputs to use; all by default. The coefficients of other outputs are replaced by zero.
 
     Returns
     -------
@@ -109,14 +109,14 @@ def split_coefficients(
 def project(
     blocks: Iterable[tuple[np.ndarray, np.ndarray]], L: np.ndarray, Q: np.ndarray, mean: np.ndarray
 ) -> Projection:
-    """Second moments of inputs and scores, from one pass over the samples.
+    """Return second moments of inputs and scores, from one pass over the samples.
 
     Parameters
     ----------
     blocks : iterable of pairs of arrays
         Inputs of some samples, of shape (n, d), and their weights, of shape (n,).
     L, Q : arrays
-        As `split_coefficients` gives them.
+        As `split_coefficients` returns them.
     mean : array of shape (d,)
         Centre of the inputs.
     """
@@ -130,7 +130,7 @@ def project(
         cross += Xc.T @ T
         squares += np.einsum("ij,ij->j", Xc, Xc)
         weight += float(w.sum())
-    # What rounding leaves of a constant is no variance.
+    # Rounding errors of a constant input do not count as variance.
     varies = squares > weight * (8 * np.finfo(float).eps * mean) ** 2
     if not (varies & L.any(axis=1)).any():
         scores = np.zeros((R, R))
@@ -139,24 +139,24 @@ def project(
 
 
 def vip(projection: Projection, *, standardize: bool = False) -> np.ndarray:
-    r"""Variable importance in projection of each input, of shape (d,).
+    r"""Return the variable importance in projection (VIP) of each input, of shape (d,).
 
     .. math:: \mathrm{VIP}_j^2 = d \sum_a \frac{\sigma_a^2}{\sum_b \sigma_b^2}
         \frac{w_{ja}^2}{\|w_a\|^2}
 
-    over the components a of the predictions, with their input weights :math:`w_a` and their
-    variances :math:`\sigma_a^2`. The mean of the squares is one.
+    The sum is over the components a of the predictions, with their input weights :math:`w_a` and
+    their variances :math:`\sigma_a^2`. The mean of the squares is one.
 
     Parameters
     ----------
     projection : Projection
-        Of predictions that vary.
+        Projection of predictions that are not constant.
     standardize : bool
-        Whether the weights are those of inputs in units of their standard deviations.
+        Whether to express the inputs in units of their standard deviations.
 
     Examples
     --------
-    One output: the absolute coefficients, up to a factor.
+    For one output, the importances are proportional to the absolute coefficients:
 
     >>> X, b = np.eye(3), np.array([[1.0], [2.0], [2.0]])
     >>> vip(project([(X, np.ones(3))], b, np.ones((1, 1)), np.zeros(3))) / np.sqrt(3)
@@ -169,17 +169,17 @@ def vip(projection: Projection, *, standardize: bool = False) -> np.ndarray:
         weights = weights * np.sqrt(projection.squares)[:, None]
     norms = np.einsum("ja,ja->a", weights, weights)
     share = np.where(norms > 0, variance, 0.0)
-    # Squares of unit vectors, times their shares: each column adds up to its share.
+    # Squares of unit vectors times the shares of their components.
     squares = weights**2 @ (share / np.where(norms > 0, norms, 1.0)) / share.sum()
     return np.sqrt(len(squares) * squares)
 
 
 def explained_share(projection: Projection, average: str | None = "pooled") -> np.ndarray:
-    r"""Share of the variance of each input that the target-projected score of an output explains.
+    r"""Return the share of the variance of each input that the prediction of an output explains.
 
-    The target-projected score of an output is its prediction, and the share is the squared
-    correlation :math:`r_{jk}^2` of input j and the prediction of output k. Pooled over outputs it
-    is the mean with the variances of the predictions as weights,
+    The prediction of an output is also called its target-projected score. The share is the squared
+    correlation :math:`r_{jk}^2` of input j and the prediction of output k. The share pooled over
+    outputs is the mean with the variances of the predictions as weights,
 
     .. math:: E_j = \frac{\sum_k \|p_k\|^2 r_{jk}^2}{\sum_k \|p_k\|^2}
         = \frac{\|x_j^\top P\|^2}{\|x_j\|^2 \|P\|^2} .
@@ -187,10 +187,11 @@ def explained_share(projection: Projection, average: str | None = "pooled") -> n
     Parameters
     ----------
     projection : Projection
-        Of predictions that vary.
+        Projection of predictions that are not constant.
     average : {"pooled", "uniform"} or None
-        The mean over outputs with their variances as weights, the plain mean over the outputs whose
-        predictions vary, or each output.
+        "pooled" is the mean over outputs with the variances of their predictions as weights.
+        "uniform" is the unweighted mean over the outputs whose predictions vary. None returns the
+        share of each output.
 
     Returns
     -------
@@ -209,7 +210,7 @@ def explained_share(projection: Projection, average: str | None = "pooled") -> n
 
 
 def ratio_of(share: np.ndarray) -> np.ndarray:
-    """``share / (1 - share)``: explained over residual variance; infinite where nothing is left.
+    """Return ``share / (1 - share)``, explained over residual variance; infinite for a share of 1.
 
     >>> ratio_of(np.array([0.0, 0.5, 1.0]))
     array([ 0.,  1., inf])

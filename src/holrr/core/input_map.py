@@ -1,15 +1,15 @@
 """Structured inputs: their arrangement in blocks, and the features that a fit derives from them.
 
-The inputs of a sample are cells, in blocks that may have modes of their own (latitude and
-longitude). Flattened they are the columns of a matrix `X`, as everywhere else. A fit with
-structured inputs is a fit to the features
+The inputs of a sample are cells, which are arranged in blocks. A block can have several modes, such
+as latitude and longitude. The flattened cells of all blocks are the columns of the matrix `X`. A
+fit with structured inputs is a fit to the features
 
     F = (X * scale) P
 
 where `scale` has one number for each column (penalties of blocks, weights of cells), and `P` is the
 Kronecker product of an orthonormal basis for each mode of a block. The coefficients of `X` are
-``scale * (P W)`` with those of the features, `W`. Since the map is linear, moments of the features
-follow from moments of the inputs.
+``scale * (P W)``, where `W` are the coefficients of the features. Since the map is linear, moments
+of the features follow from moments of the inputs.
 
 If outputs have own inputs (see `own_inputs`), the features are fitted to the residuals of the fit
 to own inputs.
@@ -54,15 +54,15 @@ class InputSpace:
     Parameters
     ----------
     shapes : tuple of tuples of int
-        The shape ``(m1, ..., mq)`` of each block. The cells of all blocks, one block after the
-        other and the last mode quickest, are counted from zero.
+        Shape ``(m1, ..., mq)`` of each block. Cells are numbered from zero, block by block, in C
+        order within a block.
     cells : array of shape (n_columns,), or None
-        The cell of each column; None if column j is cell j. Cells without a column are zero after
-        centring.
+        Number of the cell of each column; None if column j is cell j. Cells without a column are
+        zero after centring.
 
     Examples
     --------
-    Two blocks, a map of 2 x 3 cells and a vector of 2:
+    Two blocks, a map of 2 x 3 cells and a vector of 2 cells:
 
     >>> space = InputSpace(((2, 3), (2,)))
     >>> space.n_cells, space.columns(1)
@@ -121,7 +121,7 @@ class InputSpace:
 
 @dataclass(frozen=True, eq=False)
 class Partial:
-    """Regression of all inputs on the inputs U without a penalty, with residuals ``X - U B``.
+    """Regression of all inputs on the unpenalised inputs U, with residuals ``X - U B``.
 
     By the theorem of Frisch, Waugh and Lovell, regressing the residuals of the outputs on those of
     the inputs gives the coefficients of a fit to all inputs.
@@ -129,7 +129,7 @@ class Partial:
     Parameters
     ----------
     columns : array of int, of shape (k,)
-        The inputs without a penalty.
+        Positions of the unpenalised inputs.
     B : array of shape (k, n_columns)
     """
 
@@ -166,7 +166,7 @@ class InputMap:
     own : OwnCoefficients or None
         Coefficients of own inputs, whose part is subtracted from the outputs.
     partial : Partial or None
-        Inputs without a penalty, whose part is subtracted from the other inputs first.
+        Regression on the unpenalised inputs, whose fit is subtracted from the other inputs first.
 
     Examples
     --------
@@ -187,12 +187,12 @@ class InputMap:
 
     @property
     def ranks(self) -> tuple[Ranks | None, ...]:
-        """The number of directions that are kept in each mode of each block."""
+        """Number of directions that are kept in each mode of each block."""
         return tuple(None if P is None else tuple(U.shape[1] for U in P) for P in self.bases)
 
     @property
     def keeps_columns(self) -> bool:
-        """Whether every column is a feature: the map is a scaling."""
+        """Whether every column is a feature, so that the map only scales the columns."""
         return all(P is None for P in self.bases)
 
     @property
@@ -314,17 +314,17 @@ class InputDesign:
         Penalty of the ridge fit that the directions come from, as a multiple of the mean eigenvalue
         of ``X'X``.
     own : OwnInputs or None
-        The own inputs of each output.
+        Own inputs of each output.
     free : array of int, or None
-        Inputs without a penalty, whose part is subtracted from inputs and outputs first. Their
-        scale is zero. They exclude own inputs.
+        Positions of the unpenalised inputs, whose fit is subtracted from inputs and outputs first.
+        Their scale is zero. They cannot be combined with own inputs.
 
     Notes
     -----
     The bases are those of a Tucker decomposition of ridge coefficients of the scaled inputs. With
     many samples, a small penalty finds the directions of the coefficients. An infinite penalty
-    gives the directions of ``X'Y``, as in partial least squares. A rank above the number of
-    directions with energy is lowered.
+    gives the directions of ``X'Y``, as in partial least squares. A rank that exceeds the number of
+    directions with nonzero energy is lowered to this number.
     """
 
     space: InputSpace
@@ -492,7 +492,7 @@ def _centred(X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> tuple[
     xp = namespace_of(X)
     X, Y = (xp.astype(A, xp.float64, copy=False) for A in (X, xp.reshape(Y, (Y.shape[0], -1))))
     missing = xp.isnan(Y)
-    if bool(xp.any(missing)):  # missing outputs count as their means
+    if bool(xp.any(missing)):  # missing outputs are replaced by their means
         seen = xp.astype(~missing, xp.float64)
         seen = seen if w is None else seen * w[:, None]
         Y = xp.where(missing, xp.zeros_like(Y), Y)

@@ -1,23 +1,23 @@
-r"""A model of the inputs of a fit: how far a new row lies from the rows that were fitted.
+r"""Principal component model of the inputs of a fit, for the distances of new rows.
 
 Principal components :math:`P` of the centred inputs split a row :math:`z = x - \bar x` into scores
-:math:`t = P'z` and residuals :math:`e = z - Pt`. Two distances judge it:
+:math:`t = P'z` and residuals :math:`e = z - Pt`. The model measures two distances:
 
 .. math:: T^2 = \sum_i t_i^2 / v_i, \qquad Q = \sum_j e_j^2 / \psi_j.
 
-Hotelling's :math:`T^2` is the distance within the directions of the training rows, and :math:`Q`
-the distance from them. The variances :math:`v_i` of the scores and :math:`\psi_j` of the residuals
-are those of rows that the components were computed without (in folds). Variances of the training
-rows themselves are too large for scores and too small for residuals, since components follow the
-rows that they are computed from: limits from them are exceeded by up to four times as many ordinary
-rows as they should be.
+Hotelling's :math:`T^2` is the distance from the mean within the space of the components, and
+:math:`Q` is the distance from this space. The variances :math:`v_i` of the scores and
+:math:`\psi_j` of the residuals are those of held-out rows: cross-validation computes the components
+without these rows. Variances of the training rows are too large for scores and too small for
+residuals, since components follow the rows that they are computed from. With such variances, up to
+four times as many ordinary rows as intended exceed the limits.
 
-Each input has a residual variance of its own, as in factor analysis. Where all of them are equal,
-as in a spectrum with noise of one size, :math:`Q` is the usual sum of squares in other units. Where
-the inputs have different units, an input of small numbers counts as much as one of large numbers.
+Each input has a separate residual variance, as in factor analysis. If all residual variances are
+equal, as in a spectrum with noise of equal size, :math:`Q` is proportional to the usual sum of
+squares. If the inputs have different units, all inputs have equal weight in :math:`Q`.
 
-Limits are quantiles of a scaled F distribution that has the mean and variance of the held-out
-distances: their chi-square approximation (Box 1954), with the uncertainty of its mean.
+Limits are quantiles of a scaled F distribution. It is the chi-square approximation (Box 1954) with
+the mean and variance of the held-out distances, and accounts for the uncertainty of this mean.
 
 References
 ----------
@@ -46,33 +46,37 @@ from .namespace import row_blocks
 __all__ = ["MIN_ROWS", "InputModel", "RowFolds", "fit_input_model", "folds_of_splits"]
 __all__ += ["interleaved_folds", "rows_to_use"]
 
-# Fewer rows have no limits.
+# Minimum number of rows for which limits are computed.
 MIN_ROWS = 10
-# Rows that a model is fitted to: this many at most, and fewer of many inputs, so that fits take
-# little longer (down to 100 rows) and little more memory (down to 20).
+# Maximum number of rows that a model is fitted to. If there are many inputs, fewer rows are used:
+# the first limit on the number of entries saves time (but at least 100 rows are used), the second
+# one saves memory (but at least 20 rows are used).
 _MOST_ROWS, _ENTRIES_FOR_TIME, _ENTRIES_FOR_MEMORY = 500, 2**17, 2**23
-# Components hold this share of the variance, and are at most so many.
+# Share of the variance that the components contain, and their maximum number.
 _SHARE, _MOST_COMPONENTS = 0.95, 10
+# Number of interleaved folds, and the maximum number of splits that are not joined.
 _N_FOLDS, _MOST_FOLDS = 5, 10
-# Components are kept whose held-out variance is this share of their variance in the training rows.
+# Minimum held-out variance of a component, as a share of its variance in the training rows.
 _CONFIRMED = 0.5
-# Residuals of an input below this share of its standard deviation count as rounding.
+# Minimum residual of an input, as a share of its standard deviation; smaller ones are rounding.
 _ROUNDING = 1e-6
-# Larger matrices are decomposed by subspace iteration, with so many additional directions.
+# Matrices of more rows are decomposed by subspace iteration, with this number of additional
+# directions.
 _SMALL, _EXTRA = 32, 6
+# Bytes of rows that are processed together, in memory and in the cache.
 _BLOCK, _CACHE = 2**24, 2**18
 
 
 @dataclass(frozen=True, eq=False)
 class InputModel:
-    """Components of the inputs, their variances in held-out rows, and what limits are made of.
+    """Principal components of the inputs, with variances and distances of held-out rows.
 
     Parameters
     ----------
     mean : array of shape (n_features,)
-        In the units of the inputs divided by `unit`, as everything else.
+        Mean of the inputs. All arrays are in the units of the inputs divided by `unit`.
     components : array of shape (n_features, k)
-        Orthonormal.
+        Components, with orthonormal columns.
     variances : array of shape (k,)
         Mean squares of held-out scores.
     residual_variances : array of shape (n_features,)
@@ -95,7 +99,7 @@ class InputModel:
     unit: float = 1.0
 
     def distances(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """T2 and Q of each row, of shape (n,) each.
+        """Return T2 and Q of each row, of shape (n,) each.
 
         Parameters
         ----------
@@ -121,11 +125,11 @@ class InputModel:
         return t2, q
 
     def limits(self, level: float) -> tuple[float, float]:
-        """Limits of T2 and Q that a share `level` of ordinary rows is below."""
+        """Return limits of T2 and Q. The share `level` of ordinary rows is below each limit."""
         t2, q = (
             _quantile(*moments, self.n_rows, level) for moments in (self.t2_moments, self.q_moments)
         )
-        # The mean of Q is the number of inputs, or less where residuals are rounding errors.
+        # The mean of Q is the number of inputs, or less if residuals are rounding errors.
         return t2, max(q, float(self.mean.size))
 
     @property
@@ -135,7 +139,7 @@ class InputModel:
 
 
 def _quantile(mean: float, variance: float, n: int, level: float) -> float:
-    """Quantile of a scaled chi-square whose mean and variance were estimated from `n` values."""
+    """Return a quantile of a scaled chi-square with mean and variance estimated from n values."""
     if not mean > 0 or variance <= 1e-6 * mean * mean:
         return mean
     freedom = 2 * mean * mean / variance
@@ -147,13 +151,14 @@ def _quantile(mean: float, variance: float, n: int, level: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RowFolds:
-    """Which rows each fold trains on, and which fold holds a row out.
+    """Training rows of each fold, and the fold that holds out each row.
 
     Parameters
     ----------
     training : array of bool of shape (n_folds, n)
+        Whether a fold trains on a row.
     holder : array of int of shape (n,)
-        -1 where no fold holds a row out.
+        Fold that holds out each row, or -1 if no fold does.
     """
 
     training: np.ndarray
@@ -161,18 +166,19 @@ class RowFolds:
 
 
 def rows_to_use(n: int, n_features: int, most: int = _MOST_ROWS) -> np.ndarray:
-    """Indices of the rows that a model is fitted to: one from each of equal stretches of all rows.
+    """Return indices of the rows that a model is fitted to.
 
-    The place within a stretch changes from one to the next (multiples of the golden ratio), so that
-    rows of a period, such as months, are all met.
+    If there are more than `most` rows, the rows are divided into intervals of equal length, and one
+    row of each interval is used. Its position within the interval follows multiples of the golden
+    ratio, so that all phases of a period, such as all months of a year, occur.
 
     Parameters
     ----------
     n : int
-        Number of rows that there are.
+        Number of rows.
     n_features : int
     most : int
-        Number of rows at most; there are fewer where there are many inputs.
+        Maximum number of rows. It is lower if there are many inputs.
 
     Examples
     --------
@@ -189,7 +195,7 @@ def rows_to_use(n: int, n_features: int, most: int = _MOST_ROWS) -> np.ndarray:
 
 
 def interleaved_folds(n: int) -> RowFolds:
-    """Five folds, of which each holds out every fifth row."""
+    """Return five folds, each of which holds out every fifth row."""
     holder = np.arange(n) % _N_FOLDS
     return RowFolds(holder != np.arange(_N_FOLDS)[:, None], holder)
 
@@ -197,11 +203,12 @@ def interleaved_folds(n: int) -> RowFolds:
 def folds_of_splits(
     splits: Sequence[tuple[np.ndarray, np.ndarray]], n_samples: int, rows: np.ndarray
 ) -> RowFolds:
-    """The folds of a search, for some of its samples.
+    """Return the folds of a search, for some of its samples.
 
-    A row is held out once: splits that hold it out again are left out. Many splits are joined to
-    five. Splits that train on fewer than half as many rows as another one (the first ones of a time
-    series) are left out. Interleaved folds take the place of splits that hold out too few rows.
+    Each row is held out at most once: a split is left out if it holds out a row of an earlier
+    split. More than ten splits are joined to at most five folds. Folds that train on fewer than
+    half as many rows as the largest one, such as the first splits of a time series, hold out no
+    rows. If fewer than `MIN_ROWS` rows are held out, interleaved folds are used instead.
 
     Parameters
     ----------
@@ -209,7 +216,7 @@ def folds_of_splits(
         Training and test samples.
     n_samples : int
     rows : array of int of shape (n,)
-        The samples that are used.
+        Samples to use.
     """
     seen, kept = np.zeros(n_samples, dtype=bool), []
     for train, test in splits:
@@ -236,18 +243,19 @@ def folds_of_splits(
     return RowFolds(np.stack([training[k] for k in good]), holder)
 
 
-# ---------------------------------------------------------------- the fit
+# ---------------------------------------------------------------- fit
 
 
 def fit_input_model(
     X: np.ndarray, w: np.ndarray | None = None, folds: RowFolds | None = None
 ) -> InputModel | None:
-    """The model of some inputs; None of fewer than `MIN_ROWS` rows.
+    """Return the model of the inputs, or None if there are fewer than `MIN_ROWS` rows.
 
-    The number of components is the smallest that holds 95 percent of the variance, at most 10, at
-    most a fifth of the rows, and less than the number of inputs. Of these, components are left out
-    whose variance in held-out rows is less than half of that in training rows: they follow the
-    noise of their rows, of which T2 would be large.
+    The number of components is the smallest number that contains 95 percent of the variance. It is
+    at most 10, at most a fifth of the number of rows, and less than the number of inputs (but 1 for
+    a single input). Components whose variance in held-out rows is less than half of that in
+    training rows are dropped: they describe noise of the training rows, and T2 of new rows would be
+    too large.
 
     Parameters
     ----------
@@ -255,7 +263,7 @@ def fit_input_model(
     w : array of shape (n,), optional
         Positive weights.
     folds : RowFolds, optional
-        Interleaved ones by default.
+        Interleaved folds by default.
 
     Examples
     --------
@@ -279,7 +287,7 @@ def fit_input_model(
     if constant.any():
         Z[:, constant], total[constant] = 0.0, 0.0
 
-    # Components of each fold, and of all rows last.
+    # Components of each fold; the last ones are those of all rows.
     weights = np.concatenate([folds.training, np.ones((1, n), dtype=bool)]) * share
     weights /= weights.sum(axis=1, keepdims=True)
     most = min(_MOST_COMPONENTS, (n - 1) // 5, max(d - 1, 1))
@@ -305,7 +313,7 @@ def fit_input_model(
         Z[rows] -= T[rows] @ B[:, : kept.size].T
     R = Z if held.size == n else Z[held]
     R *= R
-    # Residuals of folds have other directions than those of all rows, where few are left.
+    # Folds have other components than all rows: residual variances of both are compared.
     left = total - (P[-1, :, : kept.size] ** 2) @ lam[-1, kept]
     psi = np.maximum(np.maximum(_mean(R, weight), left), _ROUNDING**2 * total + rounding)
     if constant.any():
@@ -323,9 +331,10 @@ def fit_input_model(
 
 
 def _scale_of_constants(psi: np.ndarray, mean: np.ndarray) -> float:
-    """Residual variance of inputs that are constant, which have none of their own.
+    """Return a residual variance for inputs that are constant, for which it cannot be estimated.
 
-    It is the median of the other inputs, or where all are constant that of a small share of them.
+    It is the median residual variance of the other inputs. If all inputs are constant, it is a
+    small share of their mean square.
     """
     if psi.size:
         return float(np.median(psi))
@@ -333,15 +342,16 @@ def _scale_of_constants(psi: np.ndarray, mean: np.ndarray) -> float:
 
 
 def _mean(A: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-    """Mean of each column; weights have mean one."""
+    """Return the mean of each column, with weights of mean one."""
     return A.mean(axis=0) if w is None else w @ A / A.shape[0]
 
 
 def _distance(squares: np.ndarray, variances: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-    """Sum over the columns of squares over the variances that the other rows have, of shape (n,).
+    """Return the sum over columns of squares divided by variances of the other rows, (n,).
 
-    Without row i a variance is ``(n v - w_i s_i) / (n - w_i)``. It counts as at least a quarter,
-    since an input that is zero in all rows but one would have none. The squares are overwritten.
+    Without row i, a variance is ``(n v - w_i s_i) / (n - w_i)``. At least a quarter of ``n v`` is
+    used for the numerator, since a column that is zero in all rows but one would have no variance.
+    The squares are overwritten.
     """
     n, m = squares.shape
     found = np.empty(n)
@@ -355,7 +365,7 @@ def _distance(squares: np.ndarray, variances: np.ndarray, w: np.ndarray | None) 
 
 
 def _moments(x: np.ndarray, w: np.ndarray | None) -> tuple[float, float]:
-    """Mean and variance."""
+    """Return the mean and the variance of `x`."""
     n = x.size
     mean = float(x.mean() if w is None else w @ x / n)
     x = (x - mean) ** 2
@@ -365,18 +375,18 @@ def _moments(x: np.ndarray, w: np.ndarray | None) -> tuple[float, float]:
 def _components(
     Z: np.ndarray, weights: np.ndarray, centres: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Leading variances, (n_fits, k), and directions, (n_fits, d, k), for several weights of rows.
+    """Return leading variances (n_fits, k) and directions (n_fits, d, k) for several row weights.
 
-    The covariance matrix is decomposed where there are as many rows as inputs, and else the Gram
-    matrix of the rows.
+    The covariance matrix is decomposed if there are at least as many rows as inputs, and the Gram
+    matrix of the rows otherwise.
 
     Parameters
     ----------
     Z : array of shape (n, d)
     weights : array of shape (n_fits, n)
-        Each row adds up to one.
+        Row weights of each fit, which add up to one.
     centres : array of shape (n_fits, d)
-        Weighted means.
+        Weighted means of each fit.
     k : int
     """
     n, d = Z.shape
@@ -390,7 +400,7 @@ def _components(
     K, root = Z @ Z.T, np.sqrt(weights)[:, :, None]
 
     def times(V: np.ndarray) -> np.ndarray:
-        """The Gram matrices of the centred and weighted rows, times (n_fits, n, p)."""
+        """Multiply the Gram matrices of centred, weighted rows by an array (n_fits, n, p)."""
         V = root * V
         V -= weights[:, :, None] * V.sum(axis=1, keepdims=True)
         V = (K @ V.transpose(1, 0, 2).reshape(n, -1)).reshape(n, len(weights), -1)
@@ -406,7 +416,10 @@ def _components(
 
 
 def _covariances(Z: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """``Z' diag(w) Z`` for several weights, (n_fits, d, d), from sums over rows that they share."""
+    """Return ``Z' diag(w) Z`` of each fit, (n_fits, d, d).
+
+    Rows that take part in the same fits are added up once.
+    """
     n_fits, d = len(weights), Z.shape[1]
     code = (weights > 0).T @ (1 << np.arange(n_fits))
     patterns = [np.flatnonzero(code == pattern) for pattern in np.unique(code)]
@@ -421,29 +434,32 @@ def _covariances(Z: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=8)
 def _normal(n: int, k: int) -> np.ndarray:
-    """The same random numbers each time."""
+    """Return normal random numbers from a fixed seed."""
     found = np.random.default_rng(0).normal(size=(n, k))
     found.flags.writeable = False
     return found
 
 
 def _start(n: int, k: int) -> np.ndarray:
-    """Random combinations of rows, (n, k + extra); of rows, so that inputs may be rotated."""
+    """Return random combinations of rows, of shape (n, k + extra), to start the iteration.
+
+    Combinations of rows do not depend on a rotation of the inputs.
+    """
     return _normal(_MOST_ROWS, _MOST_COMPONENTS + _EXTRA)[:n, : min(n, k + _EXTRA)]
 
 
 def _leading(
     times: Callable[[np.ndarray], np.ndarray], k: int, start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Leading eigenvalues, (n_fits, k), and eigenvectors, (n_fits, m, k), by subspace iteration.
+    """Return leading eigenvalues (n_fits, k) and vectors (n_fits, m, k) by subspace iteration.
 
-    Limits hold whether or not it has converged, since held-out rows are measured in the same way as
-    new ones.
+    Limits are valid even if the iteration has not converged, since the distances of held-out rows
+    and of new rows are computed in the same way.
 
     Parameters
     ----------
     times : callable
-        The product of symmetric matrices, (n_fits, m, m), with others, (n_fits, m, p).
+        Multiplies symmetric matrices, (n_fits, m, m), by an array (n_fits, m, p).
     k : int
     start : array of shape (n_fits, m, p)
     """

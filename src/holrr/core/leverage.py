@@ -7,8 +7,8 @@ new observation of output j has the standard deviation
     sigma_j sqrt(1 + 1/n + h(x))
 
 about its prediction. For a kernel, ``h(x) = (k(x, x) - k_x' (K + alpha I)^-1 k_x) / alpha``. A fit
-of lower rank has fewer degrees of freedom and less leverage: both are multiplied by its number of
-parameters over that of the ridge fit.
+of lower rank has fewer degrees of freedom and less leverage: both are multiplied by the ratio of
+its number of parameters to that of the ridge fit.
 
 These leverages assume coefficients of variance ``sigma^2 / alpha``. If inputs have directions that
 no training sample has, the held-out errors hardly depend on small penalties, but ``1 / alpha``
@@ -59,9 +59,9 @@ from .tensor import (
 __all__ = ["Hat", "cholesky_hat", "column_products", "leverage", "noise_level", "spectral_hat"]
 __all__ += ["extra_share", "prior_ratio", "std_factor"]
 
-# The noise is NaN if residual degrees of freedom are a smaller share of the number of samples.
+# Minimum ratio of residual degrees of freedom and samples; below this ratio, the noise is NaN.
 _NO_FREEDOM = 1e-6
-# Shares of the noise in the variance of the outputs at which their likelihood is computed.
+# Number of values of the share of noise in the variance of the outputs, in a grid of likelihoods.
 _N_SHARES = 50
 # Largest number of outputs that are compared with each other.
 _SOME_OUTPUTS = 500
@@ -98,7 +98,7 @@ class Hat:
     root : array of shape (r,), or None
         ``sqrt(lam + alpha)``, if inputs can have other directions than those of `factor`.
     density : float
-        Effective number of samples over the sum of their weights.
+        Effective number of samples, divided by the sum of their weights.
     more : dict
         Additional arrays of a kernel.
     """
@@ -157,7 +157,7 @@ class Hat:
         Parameters
         ----------
         share : float
-            Share of the degrees of freedom of the ridge fit.
+            Degrees of freedom of the fit, divided by those of the ridge fit.
         """
         names = ("form", "alpha", "mean", "weight", "root")
         weight = self.weight if isinstance(self.weight, float) else float(np.max(self.weight))
@@ -355,12 +355,13 @@ def _leverage(hat: dict[str, Any], F: Array, norms: Array | None) -> Array:
 
 
 def prior_ratio(problems: Sequence[Any]) -> float:
-    """Return the variance of coefficients over that of noise, from `Spectral` problems of folds.
+    """Return the ratio of the variances of coefficients and noise, from problems of folds.
 
     The rows of ``T = Q'Y`` have the variances ``tau^2 lam + sigma^2``. With the share p of the
     noise in their mean, these are proportional to ``p + (1 - p) lam / mean(lam)``. The estimate of
-    p is its posterior mean under a uniform prior: uninformative data give one half, and it is never
-    zero. Correlated outputs count as one.
+    p is its posterior mean under a uniform prior. It is one half for uninformative data, and never
+    zero. The likelihood counts effectively different outputs, so that correlated outputs do not
+    count separately.
 
     Parameters
     ----------
@@ -388,8 +389,8 @@ def prior_ratio(problems: Sequence[Any]) -> float:
 def _n_different(T: np.ndarray) -> float:
     """Return the effective number of different outputs, the columns of `T`.
 
-    It is the squared trace over the squared norm of their Gram matrix. If there are many outputs,
-    some of them are used.
+    It is the squared trace of their Gram matrix, divided by the squared norm of this matrix. Of
+    many outputs, a regular subset is used.
     """
     T = T[:, :: max(1, T.shape[1] // _SOME_OUTPUTS)]
     G = T.T @ T if T.shape[1] < T.shape[0] else T @ T.T

@@ -64,10 +64,10 @@ def majorise(
     before : Round, optional
         The best round so far.
     max_iter : int
-        Largest number of rounds.
+        Maximum number of rounds.
     tol : float
         Stop when the squared change of the imputed values is at most this fraction of the
-        objective. It is about the decrease that a further round could achieve.
+        objective. The squared change is about the decrease that a further round could achieve.
     slack : float
         Rounding error of the objective.
     report : callable, optional
@@ -90,7 +90,7 @@ def majorise(
             change = float(np.sum((new.imputed - guess) ** 2))
             converged = change <= tol * max(new.objective, slack)
             guess, best = path.extrapolate(guess, new.imputed), new
-        elif guess is best.imputed:  # a plain step increases the objective by rounding only
+        elif guess is best.imputed:  # a plain step increases the objective only by rounding errors
             converged = True
         else:
             path.forget()
@@ -103,7 +103,7 @@ def majorise(
 
 
 class _Path:
-    """The last rounds, and their Anderson extrapolation."""
+    """Last rounds of the iteration, and their Anderson extrapolation."""
 
     def __init__(self) -> None:
         self.imputed: list[np.ndarray] = []

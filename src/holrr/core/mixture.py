@@ -6,10 +6,10 @@ tensor in the coordinates of any of them,
 
     V = sum_a diag(root / root_a) V_a ,
 
-and it is brought into one Tucker form without loss: an orthonormal basis of the factors of each
-mode, side by side, and a rotation of the small core into its leading directions (`add_tuckers`).
-At one penalty the fits of all ranks are leading blocks of one core, so that their mixture is a
-mask that multiplies this core.
+and `add_tuckers` computes its Tucker form exactly: the factors of each mode, side by side, get one
+orthonormal basis, and the small core is rotated into its leading directions. At one penalty, the
+fits of all ranks are leading blocks of one core, so that their mixture multiplies this core by a
+mask.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Component:
     ----------
     alpha : float
     ranks : tuple of (rank, weight)
-        The ranks that are mixed, with an entry for each mode that is reduced.
+        Ranks of the fits, with an entry for each mode that is reduced, and their weights.
     ridge : float
         Weight of the fit of full rank.
     """
@@ -69,9 +69,9 @@ class Mixture:
     Parameters
     ----------
     base : MatrixRank or MultilinearRank
-        The structure of each rank, in which only the rank is replaced.
+        Structure of the fits; its rank is replaced by the rank of each fit.
     alpha : float
-        The penalty of the problem in whose coordinates the sum is formed.
+        Penalty of the problem in whose coordinates the sum is formed.
     components : tuple of Component
     compact : bool
         Whether the sum is converted to Tucker form; otherwise it is a dense tensor.
@@ -93,7 +93,7 @@ class Mixture:
         return min([self.alpha, *(part.alpha for part in self.components)])
 
     def about(self, alpha: float) -> Mixture:
-        """Return the mixture with all penalties multiplied so that its penalty is `alpha`."""
+        """Return the mixture with all penalties times one factor, such that its own is `alpha`."""
         if alpha == self.alpha or self.alpha == 0:
             return self
         return replace(self.in_units(math.sqrt(self.alpha / alpha)), alpha=alpha)
@@ -126,15 +126,15 @@ class Mixture:
         Parameters
         ----------
         problem : Whitened
-            At the penalty of the mixture, with the `spectral` problem that it comes from.
+            Problem at the penalty of the mixture, with the `spectral` problem of all penalties.
         n_inputs : int
             Number of inputs, which bounds the rank of the input mode.
         rotate : bool
             Not used: all reduced modes are in leading directions.
         known : dict, optional
             Decompositions of Z for some penalties, of at least the ranks that are mixed, with all
-            reduced modes in leading directions. These are not computed again, and the spectra of Z
-            are left out.
+            reduced modes in leading directions. They are not computed again, and the result has no
+            spectra of Z.
         """
         spectral, n_never = problem.spectral, _n_never(problem)
         assert isinstance(spectral, Spectral)
@@ -231,7 +231,7 @@ def _n_never(problem: Whitened) -> int:
 def mix(
     base: Any, alpha: float, parts: Iterable[tuple[float, Rank | None, float]], n_modes: int
 ) -> Mixture:
-    """Return the mixture of some fits.
+    """Return the mixture of fits of several ranks and penalties.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def add_tuckers(parts: Sequence[Tucker], modes: Iterable[int]) -> Tucker:
     ----------
     parts : sequence of Tucker
     modes : iterable of int
-        The modes that get an orthonormal factor, in leading directions of the sum. The others get
+        Modes that get an orthonormal factor, in leading directions of the sum. The other modes get
         no factor (None).
 
     Examples
@@ -358,7 +358,8 @@ def _with_energy(core: Array, U: Array, mode: int) -> tuple[Array, Array]:
     if not 0 < scale < math.inf:
         return core, U
     norms = to_numpy(xp.sqrt(xp.sum((rows / scale) ** 2, axis=1)))
-    # Below the precision of squares the directions are in no order.
+    # Directions of lower energy are rounding errors. The others are sorted, since those near the
+    # precision of squares may be out of order.
     keep = np.flatnonzero(norms > _NOTHING * np.linalg.norm(norms))
     if keep.size == norms.size:
         return core, U

@@ -64,19 +64,19 @@ _CENTRE_ROWS, _CENTRE_STEP = 4096, 16
 # Bytes of a block that has to be copied (centred inputs, shifted outputs): small compared with the
 # data.
 _HOST_BLOCK, _DEVICE_BLOCK = 2**22, 2**30
-# Fewest rows of a thread for each column of the basis, since a thread has its own sums.
+# Minimum number of rows of a thread per column of the basis, since each thread has its own sums.
 _ROWS_OF_A_THREAD = 16
 # Products of float32 blocks are added up in float64 at least this often.
 _FLOAT32_ROWS = 8192
 # Rows of float32 that are added up in float32 before their sum is converted to float64.
 _SUMMED_ROWS = 128
-# Smaller sums of products have lost digits, or will lose them when they are multiplied.
+# Smallest sum of products that has not lost digits, and does not lose them in later products.
 _SMALLEST = 1e-302
 
 
 @dataclass(frozen=True, eq=False)
 class CentredMoments:
-    """Centred first and second moments of ``(X, Y)``: all that a linear fit needs of the data.
+    """Centred first and second moments of ``(X, Y)``, which are sufficient for a linear fit.
 
     The arrays are float64, for data of every dtype. Only ``subspaces="response"`` needs the
     Gram matrices of the outputs. Files of older versions lack the squares of each output: the
@@ -93,10 +93,10 @@ class CentredMoments:
     response_grams: tuple[Array, ...] | None = None  # of the modes of the centred Y, (d_i, d_i)
     dtype: str = "float64"  # that of the data, or "float32"
     squares: Array | None = None  # ``sum w (y - mean_y)^2``, (d1, ..., dp)
-    # ``sum w g^2`` of moments that were multiplied by g; None for `weight`, if they never were.
+    # ``sum w g^2`` of moments that were multiplied by g; None if they never were (equals `weight`).
     weight_squares: float | None = None
 
-    __array_ufunc__ = None  # so that NumPy's numbers leave products to `__rmul__`
+    __array_ufunc__ = None  # so that products with NumPy scalars call `__rmul__`
 
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")  # checked for at the end of the pass
@@ -160,7 +160,7 @@ class CentredMoments:
         Sxx, size = centred.inner(), math.prod(shape)
         mean = np.reshape(sums.mean, (1, size))
         Sxy = np.zeros((X.shape[1], size))
-        # Blocks of about as many rows as the sum has make its additions cheap.
+        # With about as many rows in a block as in Sxy, the additions to Sxy are cheap.
         for rows in row_blocks(len(Y), 8 * size, max(_HOST_BLOCK, 8 * size * X.shape[1])):
             B = np.reshape(Y[rows], (-1, size)) - mean
             B *= centred.r[rows, None]
@@ -397,7 +397,7 @@ def _merge(a: M, b: CentredMoments) -> M:
         response_grams=grams,
         dtype=a.dtype if a.dtype == b.dtype else "float64",
         weight_squares=_sum_of_squares(a, b),
-        # Sums that one part lacks are left out.
+        # The merged moments lack sums that one of the parts lacks.
         squares=None if both.squares is None or b.squares is None else both.squares + b.squares,
     )
 
@@ -570,7 +570,7 @@ def sum_responses(
         if shift is not None:
             Yb = Yb - shift
         empty = lambda *dims: xp.empty(dims, dtype=Y.dtype, device=device)  # noqa: E731
-        # In the memory order of X, without a transposition; in float32 in the more accurate order.
+        # float64: the memory order of X, without a transposition; float32: the more accurate order.
         Bt = empty(n, k + 1).T if Y.dtype == xp.float64 else empty(k + 1, n)
         inner = basis(rows, Bt[:k, :])
         by_blas = is_numpy_array(Yb) and Yb.dtype == np.float64  # faster for columns
@@ -695,7 +695,7 @@ def _about_mean(
 
 
 def _shift(Y: Array, w: Array | None) -> Array | None:
-    """Return a rough mean to subtract before squaring, or None if squaring is safe without.
+    """Return a rough mean to subtract before squaring, or None if this is not necessary.
 
     The squares about the mean are the squares about the shift minus a correction. The shift is the
     mean of a few rows (the first ones, or those of largest weight). The ratio of the correction to
@@ -713,7 +713,7 @@ def _shift(Y: Array, w: Array | None) -> Array | None:
         v = v / xp.sum(v)
     head = xp.astype(xp.reshape(head, (n, -1)), xp.float64, copy=False)
     mean, squares = v @ head, v @ (head * head)
-    # 0.99: a spread of a tenth of the mean loses two digits; a single output may lose four.
+    # 0.99: if the spread is a tenth of the mean, two digits are lost; one output may lose four.
     dwarfs = xp.sum(mean * mean) > 0.99 * xp.sum(squares)
     if n < 2 or not bool(dwarfs | xp.any(mean * mean > (1 - 1e-4) * squares)):
         return None

@@ -26,7 +26,7 @@ from .threads import limit_threads
 Array = Any
 Namespace = Any
 
-# NumPy follows the standard itself since 2.1, and without a wrapper small problems take less time.
+# NumPy itself follows the standard since version 2.1. Small problems are faster without a wrapper.
 _NUMPY: Namespace = array_api_compat.numpy if np.__version__.startswith("2.0.") else np
 
 # Up to this many rows the eigenproblem of a matrix on an accelerator is solved on the host.
@@ -35,12 +35,12 @@ HOST_LIMIT = 128
 HOST_ENTRIES = 2**17
 # Transfers of fewer bytes cost less than the calls around them.
 _LARGE = 2**22
-# Rows that are averaged together in their own precision.
+# Number of rows that are averaged together in the precision of the data.
 _WELFORD_ROWS = 512
 # Up to this many rows the cost of the full spectrum is negligible.
 FULL_SPECTRUM_LIMIT = 64
-# NumPy and SciPy each bring a BLAS with threads of its own, and idle threads of the one spin for a
-# tenth of a second, slowing down the other. Up to this many rows only NumPy's is used.
+# NumPy and SciPy each have a BLAS library with separate threads. Idle threads of one library spin
+# for a tenth of a second and slow down the other. Up to this many rows, only NumPy's BLAS is used.
 NUMPY_LIMIT = 256
 
 __all__ = ["Array", "Namespace", "add_to_diagonal", "all_to_device_of", "all_to_numpy"]
@@ -75,7 +75,7 @@ def to_numpy(a: Array) -> np.ndarray:
     if is_torch_array(a):
         if on_host(a) or a.nbytes < _LARGE:
             return a.detach().cpu().numpy()
-        # NumPy asks for large pages, which take half of the time to fill.
+        # NumPy allocates large pages, which take half as long to fill.
         out = np.empty(tuple(a.shape), dtype=str(a.dtype).removeprefix("torch."))
         namespace_of(a).from_numpy(out).copy_(a.detach())
         return out
@@ -238,13 +238,14 @@ def cholesky(A: Array, *, overwrite: bool = False) -> tuple[Array | None, float]
             raise
         return None, 0.0
     d = xp.linalg.diagonal(L)
-    # The diagonal bounds the condition number from below; the size makes up for most of the rest.
+    # The diagonal bounds the condition number from below; the factor 1 / n makes up for most of the
+    # difference.
     return L, float(xp.min(d) / xp.max(d)) ** 2 / A.shape[0]
 
 
 def _host_cholesky(A: np.ndarray, overwrite: bool = False) -> tuple[np.ndarray | None, float]:
     potrf, pocon = get_lapack_funcs("potrf", (A,)), get_lapack_funcs("pocon", (A,))
-    # Without a temporary of the size of A, which may be most of the memory.
+    # Without a temporary of the size of A, which may take most of the memory.
     norm = max((float(np.abs(A[rows]).sum(axis=1).max()) for rows in _norm_blocks(A)), default=0.0)
     # A is symmetric, so its transpose is A in the order that LAPACK wants, without a copy here.
     L, info = potrf(A.T, lower=True, clean=True, overwrite_a=overwrite)
@@ -279,7 +280,7 @@ def inverse_squares(L: Array) -> float:
     """Return ``||L^-1||^2`` of a lower triangular matrix, ignoring entries above the diagonal."""
     if is_numpy_array(L):
         inverse = get_lapack_funcs("trtri", (L,))(L, lower=1)[0]
-        # By rows of blocks, since the inverse may be most of the memory.
+        # Block by block, since the whole inverse may take most of the memory.
         return sum(
             float(squared_norm(np.tril(inverse[rows, : rows.stop], k=rows.start)))
             for rows in _norm_blocks(L)

@@ -1,6 +1,6 @@
 """Weights of outputs that are a product over the output modes.
 
-With a weight ``v = v_1 x ... x v_p`` for every entry the objective is
+With a weight ``v = v_1 x ... x v_p`` for every output, the objective is
 
     sum_j v_j ( sum_n w_n (y_nj - b_j - <x_n, W_j>)^2 + alpha ||W_j||^2 ) ,
 
@@ -67,7 +67,9 @@ def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.nd
     """
     shape = tuple(shape)
     if not shape:
-        raise ValueError("output_weight needs outputs with at least one mode; y has scalars only.")
+        raise ValueError(
+            "output_weight needs outputs with at least one mode; y has scalar targets."
+        )
     if _is_one_vector(output_weight, len(shape)):
         output_weight = [output_weight]
     if not isinstance(output_weight, (list, tuple)):
@@ -119,7 +121,7 @@ def _array(V: Any, shape: tuple[int, ...]) -> np.ndarray:
     if V.shape != shape:
         raise ValueError(
             f"output_weight as an array must have the shape {shape} of the outputs; got {V.shape}. "
-            f"Weights of single modes are a list of one vector, or None, for each mode."
+            f"To weight single modes, pass a list with one vector, or None, for each mode."
         )
     return np.nan_to_num(V, nan=0.0)
 
@@ -140,7 +142,7 @@ def _numbers(v: Any, name: str, *, allow_nan: bool = False) -> np.ndarray:
 
 
 def excluded_outputs(output_weight: Any, shape: Sequence[int]) -> np.ndarray:
-    """Return the outputs of weight zero (or NaN) in slices that have outputs with weight.
+    """Return the outputs of weight zero (or NaN) whose slices all contain positive weights.
 
     A product of one vector for each mode cannot be zero for these outputs only.
 
@@ -195,8 +197,8 @@ def _factorised(V: np.ndarray) -> tuple[np.ndarray, ...]:
     if not np.allclose(product, V, rtol=rtol, atol=0.0):
         at = tuple(int(i) for i in np.unravel_index(np.argmax(np.abs(product - V)), V.shape))
         raise ValueError(
-            f"output_weight must be a product over the output modes, of one vector for each. At "
-            f"index {at} it is {V[at]:g}, but the product that fits its other entries is "
+            f"output_weight must be a product over the output modes, with a vector for each mode. "
+            f"At index {at} it is {V[at]:g}, but the product that fits its other entries is "
             f"{product[at]:g}."
         )
     return tuple(vectors)

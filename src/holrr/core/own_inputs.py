@@ -57,7 +57,7 @@ class OwnInputs:
     beta : float
         Penalty, at least 0.
     modes : tuple
-        The modes in which own inputs agree with their output, by name or as pairs of positions;
+        Modes along which own inputs and their output agree, by name or as pairs of positions;
         empty if own inputs were specified by a boolean matrix.
     is_shared : bool
         Whether own inputs are also inputs of the low-rank part of the model.
@@ -241,9 +241,9 @@ def _each_observed(
     beta: float,
     s: np.ndarray,
 ) -> _Part:
-    """Return ridge fits of groups, of each output to the samples in which it is observed."""
+    """Return the ridge fit of each output of the groups to the samples that observe it."""
     n_groups, k = g.columns.shape
-    # The leverage is that of all samples.
+    # The leverage is computed from all samples.
     maps = _all_observed(X, np.zeros_like(Y), np.sqrt(w), g, beta, s).maps
     values = np.zeros((n_groups, k, g.outputs.shape[1]))
     freedom = np.zeros(g.outputs.shape)
@@ -266,7 +266,7 @@ def _each_observed(
 
 @dataclass(frozen=True, eq=False)
 class OwnCoefficients:
-    """Coefficients S of own inputs, of the inputs themselves.
+    """Coefficients S of own inputs, for inputs that are not scaled.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Results of a search, `cv_results_`: a dictionary that computes large arrays lazily.
 
 The errors of all folds, penalties and ranks of a search can be larger than everything else that the
-search computes. A search that evaluates a few penalties only (`pruning`) would mostly write NaN,
-and standard deviations over the folds are rarely read. Both are computed on first access.
+search computes. With `pruning`, a search evaluates only a few penalties, and most of these errors
+are NaN. Standard deviations over the folds are rarely read. Both are computed on first access.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Results(dict[str, Any]):
             self[key] = value
         return value
 
-    # An iterator of its own makes `dict(results)` and `{**results}` read the values one by one.
+    # Because of this iterator, `dict(results)` and `{**results}` read the values one by one.
     def __iter__(self) -> Iterator[str]:
         return super().__iter__()
 

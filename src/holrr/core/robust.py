@@ -1,39 +1,42 @@
 """Robust weights of samples, from a pilot fit.
 
-Squared errors grow without bound, so that one wrong sample can decide a fit. A robust fit weighs
-the samples by how far they lie from what the other samples predict. Sample i has the held-out
+The squared error of a sample is not bounded, so that one wrong sample can dominate a fit. A robust
+fit reduces the weights of samples that the other samples do not predict. Sample i has the held-out
 residual ``r_i``, a vector over its D outputs, and the mean square
 
     q_i = mean_j (r_ij / s_j)^2 ,
 
-in units of a robust scale ``s_j`` of each output. Where all samples are alike, ``nu q_i`` is about
-chi-squared with nu degrees of freedom, of which there are D for independent residuals of the
-outputs, and 1 for proportional ones. With the 95 percent quantile c of this distribution the
-weight of the sample is
+in units of a robust scale ``s_j`` of each output. If no sample is wrong, the distribution of
+``nu q_i`` is approximately chi-squared with nu degrees of freedom: nu is D if the residuals of the
+outputs are independent, and 1 if they are proportional. With the 95 percent quantile c of this
+distribution, the weight of the sample is
 
     w_i = min(1, c / (nu q_i)) .
 
 This is the square of Huber's weight ``min(1, k / |r|)`` for the norm of the residual. Huber's own
-weight bounds what a sample contributes to the normal equations, and its square bounds what the
-sample contributes to a weighted sum of squared errors, ``w_i |r_i|^2 <= c``. So it bounds held-out
-errors as well. For one output, the root of c is 1.96 standard deviations, and the weighted mean of
-normal data has 97 percent of the efficiency of the mean. Where the median of ``nu q_i`` is above
-that of the distribution, as for noise with long tails, all of them are divided by the ratio.
+weight bounds the contribution of a sample to the normal equations. Its square bounds the
+contribution of a sample to a weighted sum of squared errors, ``w_i |r_i|^2 <= c``, and thus also to
+held-out errors. For one output, the root of c is 1.96 standard deviations, and the weighted mean of
+normal data has 97 percent of the efficiency of the mean. If the median of ``nu q_i`` exceeds that
+of the distribution, as for noise with long tails, all ``nu q_i`` are divided by the ratio of the
+medians.
 
 The residuals come from ridge regression with one penalty for all outputs. Weights and residuals
-depend on each other and are computed in turn:
+depend on each other and are computed alternately:
 
 1. The first weights are small for samples whose inputs or outputs lie far from the median.
 2. The weighted ridge fit of all samples, decomposed once, gives the residual of every sample when
    it is left out, ``r_i = e_i / (1 - h_i)`` with its residual e_i and its leverage h_i. A sample of
-   high leverage cannot draw the fit to itself and hide thereby.
-3. The penalty is the one of least weighted error of these residuals.
-4. The residuals give scales, degrees of freedom and weights, until the weights settle.
+   high leverage cannot reduce this residual by pulling the fit towards itself.
+3. The penalty minimises the weighted squared sum of these residuals.
+4. Scales, degrees of freedom and new weights are computed from the residuals. Steps 2 to 4 are
+   repeated until the weights converge.
 
-The scale of an output is the median absolute residual, and not below half of the weighted root
-mean square: an output that hardly ever changes, such as a pixel that is dark in most images, has
-a median near zero. The degrees of freedom come from angles between residuals of different samples,
-``1 / nu = mean cos^2(r_i, r_k)``, which do not depend on how long the residuals are.
+The scale of an output is a multiple of the median absolute residual, but at least half of the
+weighted root mean square: an output that rarely changes, such as a pixel that is dark in most
+images, has a median near zero. The degrees of freedom are computed from the angles between
+residuals of different samples, ``1 / nu = mean cos^2(r_i, r_k)``, which do not depend on the norms
+of the residuals.
 
 References
 ----------
@@ -57,22 +60,23 @@ from scipy.special import chdtri
 
 __all__ = ["robust_weights"]
 
-# Quantile of the squared norm of residuals from which on samples have less weight than 1.
+# Samples whose squared residual norm exceeds this quantile have a weight below 1.
 _LEVEL = 0.95
-# Standard deviation over median absolute deviation, of normal data.
+# Standard deviation divided by the median absolute deviation, for normal data.
 _MAD = 1.4826022185056018
-# The least scale of an output, in weighted root mean squares of its residuals.
+# Minimum scale of an output, as a multiple of the weighted root mean square of its residuals.
 _LEAST_SCALE = 0.5
-# Penalties over the largest eigenvalue of X'X, in how many rounds they are compared, and on how
-# many samples.
+# Penalties to compare, as multiples of the largest eigenvalue of X'X.
 _PENALTIES = np.logspace(-8, 1, 19)
+# Number of rounds that choose the penalty, and maximum number of samples for this choice.
 _N_CHOICES, _N_JUDGED = 4, 1000
+# Iterations of the spatial median; maximum number of rounds and relative tolerance of the weights.
 _N_CENTRES, _MAX_ROUNDS, _TOL = 20, 30, 5e-3
-# Weights are not below this.
+# Minimum weight.
 _LEAST_WEIGHT = 1e-30
-# Relative size of what counts as zero.
+# Relative size below which a number counts as zero.
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
-# Samples between which angles are computed, and imputations of missing outputs in a round.
+# Maximum number of samples whose angles are computed; number of imputations in a round.
 _N_ANGLES, _N_IMPUTED = 500, 5
 _BLOCK = 2**25  # bytes of outputs that are processed together
 
@@ -80,22 +84,22 @@ _BLOCK = 2**25  # bytes of outputs that are processed together
 def robust_weights(
     X: np.ndarray, Y: np.ndarray, v: np.ndarray | None = None, *, fit_intercept: bool = True
 ) -> np.ndarray:
-    """Weights of samples between 0 and 1, small for those that the others do not predict.
+    """Return weights between 0 and 1, which are small for samples that the others do not predict.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
     Y : array of shape (n_samples, D)
-        NaN where outputs are missing.
+        Outputs, with NaN for missing values.
     v : array of shape (n_samples,), optional
-        Weights that the samples have already. Those that are found are to be multiplied by them.
+        Sample weights of the user. A fit uses their product with the robust weights.
     fit_intercept : bool
 
     Returns
     -------
     w : array of shape (n_samples,)
-        1 for samples of which nothing is known: those without an observed output, those with a
-        weight of 0 in `v`, and all of them where fewer than three remain.
+        Robust weights. The weight is 1 for samples without an observed output, for samples with a
+        weight of 0 in `v`, and for all samples if fewer than three others remain.
 
     Examples
     --------
@@ -134,7 +138,7 @@ def robust_weights(
 
 
 def _features(X: np.ndarray) -> np.ndarray:
-    """Inputs with the same ridge fits, no more of them than samples.
+    """Return inputs with the same ridge fits, and at most as many columns as samples.
 
     Ridge regression does not change when the inputs are rotated, and inputs of N samples lie in a
     subspace of at most N dimensions.
@@ -146,9 +150,10 @@ def _features(X: np.ndarray) -> np.ndarray:
 
 
 def _spatial_median(F: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The point of least weighted distance to the samples, (m,), by Weiszfeld's iteration.
+    """Return the spatial median of the samples, (m,), by Weiszfeld's iteration.
 
-    Unlike the medians of the columns it does not depend on how the inputs are rotated.
+    This point has the least weighted sum of distances to the samples. Unlike the medians of the
+    columns, it rotates with the inputs.
     """
     centre = v @ F / v.sum()
     for _ in range(_N_CENTRES):
@@ -162,11 +167,12 @@ def _spatial_median(F: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def _first_weights(F: np.ndarray, outputs: _Residuals, v: np.ndarray) -> np.ndarray:
-    """Weights that are small for samples whose inputs or outputs lie far from the median.
+    """Return weights that are small for samples with inputs or outputs far from the median.
 
-    They fall with the fourth power of the distance of the inputs, from the median distance on, and
-    with the square of that of the outputs, from 2.4 times the median distance on. They only have to
-    keep wrong samples from hiding each other: samples that the others predict regain their weight.
+    The weights decrease with the fourth power of the distance of the inputs above the median
+    distance, and with the square of the distance of the outputs above 2.4 times the median
+    distance. They prevent several wrong samples from masking each other. Samples that the other
+    samples predict regain their weight in later rounds.
     """
     w = np.ones(len(v))
     for squares, power, far in (
@@ -180,9 +186,9 @@ def _first_weights(F: np.ndarray, outputs: _Residuals, v: np.ndarray) -> np.ndar
 
 
 def _weights(found: _Residuals, v: np.ndarray) -> np.ndarray:
-    """Weights of samples, from the residuals of each when it is left out."""
+    """Return the weights of samples, from their held-out residuals."""
     nu, sums = found.freedom, found.freedom * found.mean_squares
-    # Above 1 where the scales of single outputs are too small, as for noise with long tails.
+    # Above 1 if the scales of single outputs are too small, as for noise with long tails.
     unit = max(1.0, float(_medians((sums / chdtri(nu, 0.5))[:, None], v)[0]))
     with np.errstate(divide="ignore"):
         w = np.minimum(1.0, unit * chdtri(nu, 1 - _LEVEL) / sums)
@@ -203,7 +209,7 @@ class _Ridge:
     ----------
     T : array of shape (n_samples, m)
     lam : array of shape (m,)
-        All positive.
+        Positive eigenvalues.
     w : array of shape (n_samples,)
     share : array of shape (n_samples,)
         Shares of the samples in the means; zero without an intercept.
@@ -216,7 +222,7 @@ class _Ridge:
 
     @classmethod
     def of(cls, F: np.ndarray, w: np.ndarray, fit_intercept: bool) -> _Ridge:
-        """The problem of inputs `F`, (n_samples, m), with weights `w`."""
+        """Return the problem of inputs `F`, (n_samples, m), with weights `w`."""
         share = w / w.sum() if fit_intercept else np.zeros_like(w)
         F = F - share @ F
         lam, V = np.linalg.eigh(F.T @ (w[:, None] * F))
@@ -225,37 +231,37 @@ class _Ridge:
 
     @property
     def penalties(self) -> np.ndarray:
-        """The penalties that are compared."""
+        """Penalties to compare."""
         return _PENALTIES * (self.lam[-1] if self.lam.size else 1.0)
 
     def projected(self, Y: np.ndarray) -> np.ndarray:
-        """``T'W Y`` of centred outputs, (m, n_outputs)."""
+        """Return ``T'W Y`` of centred outputs, (m, n_outputs)."""
         return self.T.T @ (self.w[:, None] * Y)
 
     def residuals(self, Y: np.ndarray, alpha: float) -> np.ndarray:
-        """Residuals e_i of the samples, which all take part in the fit, (n_samples, n_outputs)."""
+        """Return residuals e_i of the fit to all samples, (n_samples, n_outputs)."""
         Y = Y - self.share @ Y
         return Y - (self.T / (self.lam + alpha)) @ self.projected(Y)
 
     def remainder(self, alpha: float, rows: Any = slice(None)) -> np.ndarray:
-        """``1 - h_i``, over which the residuals are those of samples that are left out."""
+        """Return ``1 - h_i``, by which residuals are divided to get held-out residuals."""
         leverage = self.w[rows] * np.square(self.T[rows] / np.sqrt(self.lam + alpha)).sum(axis=1)
         return np.maximum(1.0 - leverage - self.share[rows], _ROUNDING)
 
 
 def _choose_penalty(ridge: _Ridge, Y: np.ndarray, last: _Residuals) -> float:
-    """The penalty of least weighted squared error of samples that are left out.
+    """Return the penalty that minimises the weighted sum of squared held-out residuals.
 
     A sample has the fitted values ``b'C`` with one vector b for all outputs. The squares of
-    ``y - b'C`` add up to ``y'y - 2 b'Cy + b'CC'b``. Of many samples, some with residuals of all
-    sizes are representative.
+    ``y - b'C`` add up to ``y'y - 2 b'Cy + b'CC'b``. Of many samples, a subset with residuals of all
+    sizes is used.
 
     Parameters
     ----------
     ridge : _Ridge
     Y : array of shape (n_samples, D)
     last : _Residuals
-        Of the last fit.
+        Residuals of the last fit.
     """
     step = -(-len(Y) // _N_JUDGED)
     rows = np.argsort(last.mean_squares, kind="stable")[step // 2 :: step]
@@ -281,7 +287,7 @@ def _choose_penalty(ridge: _Ridge, Y: np.ndarray, last: _Residuals) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Residuals:
-    """What the residuals of all samples have in common, and how large they are.
+    """Scales of the outputs, and mean squares and degrees of freedom of the residuals.
 
     Parameters
     ----------
@@ -305,14 +311,14 @@ class _Outputs:
     Parameters
     ----------
     Y : array of shape (n_samples, D)
-        About the medians where there is an intercept. Missing outputs are zero at first, and the
-        fitted values of the last fit later on.
+        Outputs, minus their medians if there is an intercept. Missing outputs are zero at first,
+        and are later replaced by the fitted values of the last fit.
     seen : array of bool, of shape (n_samples, D), or None
-        Which outputs are observed; None for all of them.
+        Whether an output is observed; None if all outputs are.
     v : array of shape (n_samples,)
-        Weights that the samples have already.
+        Sample weights of the user.
     rounding : array of shape (D,)
-        Scales up to this one count as zero.
+        Scale of each output up to which residuals are rounding errors.
     """
 
     Y: np.ndarray
@@ -322,7 +328,7 @@ class _Outputs:
 
     @classmethod
     def of(cls, Y: np.ndarray, v: np.ndarray, fit_intercept: bool) -> _Outputs:
-        """Outputs of samples, (n_samples, D), without those that no sample has."""
+        """Return outputs (n_samples, D) without those that no sample has observed."""
         seen = ~np.isnan(Y)
         some = seen.any(axis=0)
         if not some.all():
@@ -337,7 +343,7 @@ class _Outputs:
         return cls(found, None if seen.all() else seen, v, rounding)
 
     def about_medians(self) -> _Residuals:
-        """The outputs about their medians, as residuals of a fit without inputs."""
+        """Return outputs minus their medians, which are the residuals of a fit without inputs."""
         return self._examine(
             lambda columns: self._observed(columns) - _medians(self._observed(columns), self.v),
             self.v,
@@ -345,14 +351,14 @@ class _Outputs:
         )
 
     def left_out(self, ridge: _Ridge, alpha: float, before: _Residuals) -> _Residuals:
-        """Residuals of the samples when they are left out. Missing outputs are imputed first.
+        """Return the held-out residuals of the samples, after imputation of missing outputs.
 
         Parameters
         ----------
         ridge : _Ridge
         alpha : float
         before : _Residuals
-            Of the last fit.
+            Residuals of the last fit.
         """
         remainder = ridge.remainder(alpha)[:, None]
 
@@ -374,22 +380,23 @@ class _Outputs:
         return self._examine(residuals, ridge.w, middle)
 
     def _observed(self, columns: slice) -> np.ndarray:
-        """Some outputs, with NaN where they are missing."""
+        """Return some outputs, with NaN for missing values."""
         Y = self.Y[:, columns]
         return Y if self.seen is None else np.where(self.seen[:, columns], Y, np.nan)
 
     def _examine(
         self, residuals: Callable[[slice], np.ndarray], w: np.ndarray, some: np.ndarray
     ) -> _Residuals:
-        """Scales and sums of residuals, and the angles between those of some samples.
+        """Return scales, mean squares and degrees of freedom of residuals.
 
         Parameters
         ----------
         residuals : callable
-            Gives the residuals of some outputs, (n_samples, n_columns), NaN for missing ones.
+            Returns the residuals of some outputs, (n_samples, n_columns), NaN for missing values.
         w : array of shape (n_samples,)
             Weights of the samples in root mean squares.
         some : array of int, of shape (k,)
+            Samples whose angles determine the degrees of freedom.
         """
         n, D = self.Y.shape
         scale, squares, counts = np.empty(D), np.zeros(n), np.zeros(n)
@@ -404,7 +411,7 @@ class _Outputs:
             counts += seen.sum(axis=1)
             r, known = R[some], seen[some].astype(np.float64)
             products += r @ r.T
-            norms += np.square(r) @ known.T  # of residual i, over the outputs that k has
+            norms += np.square(r) @ known.T  # of sample i, over the outputs of sample k
             common += known @ known.T
         correlation = _mean_correlation(products, norms, common)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -414,16 +421,16 @@ class _Outputs:
 
 
 def _mean_correlation(products: np.ndarray, norms: np.ndarray, common: np.ndarray) -> float:
-    """Mean squared correlation of different outputs, from angles between residuals of samples.
+    """Return the mean squared correlation of outputs, from angles between residuals of samples.
 
-    Of D outputs with mean squared correlation c, the squared cosine of the angle between the
-    residuals of two samples is ``1 / D + (1 - 1 / D) c`` in the mean.
+    For D outputs with mean squared correlation c, the mean squared cosine of the angle between the
+    residuals of two samples is ``1 / D + (1 - 1 / D) c``.
 
     Parameters
     ----------
     products, norms, common : arrays of shape (k, k)
-        Inner products of the residuals of two samples, sums of squares of the former over the
-        outputs that both have, and how many these are.
+        For each pair of samples: inner product of their residuals, sum of squares of the residuals
+        of the first sample over the outputs that both have, and number of these outputs.
     """
     square = norms * norms.T
     use = (common > 1) & (square > 0) & ~np.eye(len(common), dtype=bool)
@@ -434,15 +441,16 @@ def _mean_correlation(products: np.ndarray, norms: np.ndarray, common: np.ndarra
 
 
 def _scales(R: np.ndarray, v: np.ndarray, w: np.ndarray, rounding: np.ndarray) -> np.ndarray:
-    """Robust standard deviation of each column of `R`; infinite where there is only rounding.
+    """Return a robust standard deviation of each column of `R`; infinite if it is only rounding.
 
     Parameters
     ----------
     R : array of shape (n_samples, n_columns)
-        NaN where values are missing.
+        Residuals, with NaN for missing values.
     v, w : arrays of shape (n_samples,)
         Weights of the samples in the median, and in the root mean square.
     rounding : array of shape (n_columns,)
+        As in `_Outputs`.
     """
     size, seen = np.abs(R), ~np.isnan(R)
     total = w @ seen
@@ -452,13 +460,13 @@ def _scales(R: np.ndarray, v: np.ndarray, w: np.ndarray, rounding: np.ndarray) -
 
 
 def _medians(A: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Weighted median of each column of `A`, of those values that are not NaN.
+    """Return the weighted median of each column of `A`, without NaN values.
 
     Parameters
     ----------
     A : array of shape (n_samples, n_columns)
     v : array of shape (n_samples,)
-        All positive. A weight of two is a value that occurs twice.
+        Positive weights. A weight of two is equivalent to repeating the value.
     """
     if (v == v[0]).all() and not np.isnan(A).any():
         return np.median(np.ascontiguousarray(A.T), axis=1)
@@ -471,7 +479,7 @@ def _medians(A: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def _blocks(Y: np.ndarray) -> Iterator[slice]:
-    """Columns of `Y` that are processed together."""
+    """Yield slices of columns of `Y` that are processed together."""
     width = max(_BLOCK // (8 * len(Y)), 1)
     for start in range(0, Y.shape[1], width):
         yield slice(start, min(start + width, Y.shape[1]))

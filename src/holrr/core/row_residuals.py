@@ -1,14 +1,15 @@
-r"""Held-out residuals of training rows, one number for each row, and a limit for ordinary rows.
+r"""Root mean square of the held-out residuals of each training row, and its limit.
 
-The residuals of a row are those of a fit that has not seen it, each over the spread of its
-prediction and over the noise of its output. The noise is 1.4826 times the median of the absolute
-residuals, so that a few wrong rows do not increase it. The number of a row is the mean of their
-squares, :math:`S`. In ordinary rows it is about a scaled chi-square over its degrees of freedom
-:math:`f`, of which there are fewer than outputs where outputs are correlated. Its fourth root is
-nearly normal (Hawkins and Wixley 1986), with mean :math:`1 - 3x/2` and variance :math:`x = 1/(8f)`
-up to the scale. Both follow from the median over the rows and the distance from it to the quantile
-of 90 percent, whatever less than a tenth of the rows does. The upper half decides, since the
-distribution is not quite a chi-square where outputs are correlated, and the limit is above it.
+The residuals of a row are those of a fit without this row. Each residual is divided by the spread
+of its prediction and by the noise of its output. The noise is 1.4826 times the median of the
+absolute residuals, so that a few wrong rows do not increase it. :math:`S` is the mean of the
+squares of a row. In ordinary rows, :math:`S` is approximately proportional to a chi-square divided
+by its degrees of freedom :math:`f`. If outputs are correlated, :math:`f` is smaller than the number
+of outputs. The fourth root of :math:`S` is nearly normal (Hawkins and Wixley 1986). Up to the
+scale, its mean is :math:`1 - 3x/2` and its variance is :math:`x = 1/(8f)`. Both are estimated from
+the median and the 90 percent quantile over the rows, which do not depend on the values of less than
+a tenth of the rows. Quantiles above the median are used since limits are above the median, and
+since the distribution of :math:`S` is only approximately a chi-square if outputs are correlated.
 
 References
 ----------
@@ -29,9 +30,9 @@ from scipy.special import stdtrit
 
 __all__ = ["CONSISTENT", "RowResiduals", "residual_limits", "row_residuals"]
 
-# The standard deviation of a normal distribution over its median absolute deviation.
+# Standard deviation of a normal distribution, divided by its median absolute deviation.
 CONSISTENT = 1.482602218505602
-# A quantile of the rows, and that of a standard normal distribution.
+# Level of the upper quantile of the rows, and this quantile of a standard normal distribution.
 _UPPER, _UPPER_NORMAL = 0.9, 1.2815515655446004
 
 
@@ -42,8 +43,8 @@ class RowResiduals:
     Parameters
     ----------
     squares : array of shape (n_samples,)
-        Mean over the observed outputs of squared residuals in units of the noise; NaN for rows that
-        were not held out.
+        Mean over the observed outputs of the squared residuals, in units of the noise; NaN for rows
+        that were not held out.
     counts : array of shape (n_samples,)
         Number of observed outputs.
     labels : array of shape (n_samples,), or None
@@ -55,7 +56,10 @@ class RowResiduals:
     labels: np.ndarray | None = None
 
     def placed(self, rows: np.ndarray, n_samples: int) -> RowResiduals:
-        """Those of all samples, where these are some of them."""
+        """Return residuals of `n_samples` samples, of which `rows` are the present ones.
+
+        Samples that are not in `rows` have NaN.
+        """
         squares, counts = np.full(n_samples, np.nan), np.zeros(n_samples)
         squares[rows], counts[rows] = self.squares, self.counts
         return replace(self, squares=squares, counts=counts)
@@ -64,14 +68,14 @@ class RowResiduals:
 def row_residuals(
     R: np.ndarray, rounding: np.ndarray, labels: np.ndarray | None = None
 ) -> RowResiduals:
-    """Mean squares of the rows of residuals, each output in units of its noise.
+    """Return the mean square of each row of residuals, with each output in units of its noise.
 
     Parameters
     ----------
     R : array of shape (n, D)
-        Held-out residuals over the spread of the predictions, NaN where there are none.
+        Held-out residuals, divided by the spread of the predictions; NaN for missing values.
     rounding : array of shape (D,)
-        Outputs whose noise is smaller do not count.
+        Rounding error of each output. Outputs whose noise is smaller are left out.
     labels : array of shape (n,), optional
     """
     seen = ~np.isnan(R)
@@ -89,7 +93,7 @@ def row_residuals(
 def residual_limits(
     squares: np.ndarray, counts: np.ndarray, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Root mean squares of the rows, about one in ordinary rows, and limits, of shape (n,) each.
+    """Return the root mean square of each row, about one in ordinary rows, and its limit.
 
     Parameters
     ----------
@@ -115,7 +119,7 @@ def residual_limits(
     residuals, limits = np.full(squares.size, np.nan), np.full(squares.size, np.nan)
     roots, m = squares[seen] ** 0.25, np.maximum(counts[seen], 1.0)
     middle, spread = _middle_and_spread(roots)
-    if not middle > 0 or not spread > 0:  # most rows have residuals of zero, or the same ones
+    if not middle > 0 or not spread > 0:  # most rows have zero or equal residuals
         scale = middle**4 or 1.0
         residuals[seen], limits[seen] = np.sqrt(squares[seen] / scale), 1.0
         return residuals, limits
@@ -125,7 +129,7 @@ def residual_limits(
     x = _inverse_freedom(m, 8 * s * s) / 8
     scale = middle / (1 - 1.5 * s * s)
     centre, width = _middle_and_spread((roots / scale - (1 - 1.5 * x)) / np.sqrt(x))
-    t = stdtrit(max(seen.size - 1, 1), level)  # both are estimates
+    t = stdtrit(max(seen.size - 1, 1), level)  # t quantile, since centre and width are estimates
     limit = 1 - 1.5 * x + np.sqrt(x) * (centre + t * (width or 1.0))
     residuals[seen] = (roots / scale) ** 2
     limits[seen] = np.maximum(limit, 0.0) ** 2
@@ -133,16 +137,17 @@ def residual_limits(
 
 
 def _middle_and_spread(values: np.ndarray) -> tuple[float, float]:
-    """Median, and standard deviation from the quantile above it."""
+    """Return the median, and the standard deviation from the distance to an upper quantile."""
     middle, upper = np.quantile(values, (0.5, _UPPER), method="median_unbiased")
     return float(middle), float(upper - middle) / _UPPER_NORMAL
 
 
 def _inverse_freedom(m: np.ndarray, typical: float) -> np.ndarray:
-    """One over the degrees of freedom of rows with `m` observed outputs.
+    """Return the inverse degrees of freedom of rows with `m` observed outputs.
 
-    The variance of a mean of m squares is proportional to ``1/m + (1 - 1/m) c``, with c the mean
-    squared correlation of two outputs, which follows from the degrees of freedom of the median row.
+    The variance of a mean of m squares is proportional to ``1/m + (1 - 1/m) c``, where c is the
+    mean squared correlation of two outputs. It follows from `typical`, the inverse degrees of
+    freedom of the median row.
     """
     usual = float(np.median(m))
     if usual <= 1:

@@ -55,7 +55,7 @@ __all__ += ["squares_keep_digits", "supported", "varies", "whiten_arrays", "whit
 
 SOLVERS = ("auto", "cholesky", "eigh", "svd")
 _EPS = float(np.finfo(float).eps)
-# Inputs whose variances differ by more than this are brought to a common scale first.
+# Inputs whose variances differ by more than this factor are brought to a common scale first.
 _GRADED = 1e4
 # An input is constant if its spread is at most this multiple of the rounding error of its mean.
 _CONSTANT = 16.0
@@ -191,7 +191,7 @@ def _residual(syy: float, norm: float) -> float:
     return max(syy - norm, 0.0) if math.isfinite(syy) else syy
 
 
-# ---------------------------------------------------------------- digits
+# ---------------------------------------------------------------- precision
 
 
 def half_of_the_digits(dtype: str) -> float:
@@ -205,7 +205,8 @@ def keeps_digits(s: Array, alpha: float, n_features: int, dtype: str) -> bool:
     Parameters
     ----------
     s : array of shape (r,)
-        Singular values of the inputs, largest first; missing ones are zero.
+        Singular values of the inputs, largest first. Singular values that are not included are
+        zero.
     alpha : float
     n_features : int
     dtype : str
@@ -320,9 +321,9 @@ def check_moments(m: CentredMoments, solver: str = "auto") -> None:
         )
     with np.errstate(over="ignore", invalid="ignore"):
         if not _is_finite(m.Sxx):
-            raise ValueError("the squares of X overflow; scale the inputs down, or use fit.")
+            raise ValueError("the squares of X overflow; divide X by a large number, or use fit.")
         if not _is_finite(m.Sxy):
-            raise ValueError("the products of X and y overflow; scale them down, or use fit.")
+            raise ValueError("the products of X and y overflow; rescale X or y, or use fit.")
 
 
 def _is_finite(A: Array) -> bool:
@@ -367,7 +368,7 @@ def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None)
     """
     m = _without_constants(m)
     s, P, T, root = _decomposed(m)
-    # A penalty makes rounding errors harmless that are far smaller than itself.
+    # Rounding errors are harmless if they are far smaller than the penalty.
     hides = warn_below is None or warn_below > 1e4 * _EPS * float(s[0]) ** 2
     if not hides and _has_lost_directions(m, root):
         warn(
@@ -631,7 +632,7 @@ def _centred(X: Array, w: Array | None, weight: float, fit_intercept: bool) -> t
         return namespace_of(X).zeros_like(X[0, :]), X
     mean = weighted_mean(X, w, weight)
     X = X - mean
-    # Twice: a rounded mean leaves a constant, which must not count as variance.
+    # Subtract the mean twice: the error of a rounded mean must not count as variance.
     drift = weighted_mean(X, w, weight)
     X -= drift
     return mean + drift, X

@@ -1,7 +1,7 @@
 """Tensors of any array library: unfoldings, mode products, and the Tucker form.
 
-The mode-n unfolding puts mode n along the rows and the other modes, in their order and the last one
-quickest, along the columns. No formula of the library depends on the order of the columns.
+The mode-n unfolding puts mode n along the rows and the other modes, in C order, along the columns.
+No formula of the library depends on the order of the columns.
 
 A whitened tensor Z that is larger than memory is a memory map. The Gram matrices, mode products and
 norms that the approximations need of it are sums over chunks along some mode (`chunks`). A tensor
@@ -36,7 +36,7 @@ __all__ += ["sum_of_squares", "unfold"]
 
 # Number of entries of a transposed copy that fits into the cache of a core.
 _CACHED = 2**16
-# Bytes of a chunk of a memory map: large for a disk, small for a memory.
+# Bytes of a chunk of a memory map: large enough for fast reads, small compared with the memory.
 CHUNK_BYTES = 2**26
 
 
@@ -209,8 +209,8 @@ class Tucker:
     factors : tuple of p + 1 arrays of shape (d_i, R_i)
         None stands for the identity of size R_i, which is never stored.
     leading : tuple of int
-        The modes whose factors contain leading directions, in order. `truncate` keeps the first
-        of these directions, which is the fit of lower rank. Other modes cannot be truncated.
+        Modes whose factors contain leading directions, in order. `truncate` keeps the first of
+        these directions, which gives the fit of lower rank. Other modes cannot be truncated.
 
     Examples
     --------
@@ -291,8 +291,8 @@ class Tucker:
         Parameters
         ----------
         mask : array of shape (R0, ...)
-            The mask. It may have fewer modes than the core, and these may be shorter. The core is
-            truncated to the size of the mask; modes that the mask does not have are unchanged.
+            Mask, which may have fewer and shorter modes than the core. The core is truncated to the
+            size of the mask. Modes that the mask does not have are unchanged.
         """
         xp, order = namespace_of(self.core), self.core.ndim
         rank = [*map(min, mask.shape, self.rank), *self.rank[mask.ndim :]]

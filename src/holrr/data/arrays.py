@@ -1,6 +1,6 @@
 """Checks of arrays and weights that a user passes, in the array library of the user.
 
-Every message names the argument, its value and what to do.
+Every error message names the argument and its value, and says what to do.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def is_on_disk(A: Any) -> bool:
         return isinstance(A, np.memmap) and getattr(A, "_mmap", None) is not None
     if getattr(type(A), "is_on_disk", False):
         return True
-    # By module name, so that neither library is imported.
+    # Compare module names, so that neither library is imported.
     roots = {cls.__module__.partition(".")[0] for cls in type(A).__mro__}
     return bool(roots & {"h5py", "zarr"}) and hasattr(A, "shape") and hasattr(A, "dtype")
 
 
 def ignores_missing(estimator: Any) -> bool:
-    """Return whether missing outputs are left out of fits and scores ("fill" is an old name)."""
+    """Return whether an estimator ignores missing outputs ("fill" is an older name of "ignore")."""
     return getattr(estimator, "missing", "raise") in ("ignore", "fill")
 
 
@@ -244,7 +244,7 @@ def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
     """Apply scikit-learn's `check_array`, with the name of the argument in every message."""
     refuse_sparse(A, name)
     A = _numbers(A, name)
-    if _is_plain(A) and A.ndim == 2:  # a table of floats becomes an array here
+    if _is_plain(A) and A.ndim == 2:  # a table of floats is converted to an array
         return A
     try:
         return check_array(
@@ -273,12 +273,13 @@ def refuse_sparse(A: Any, name: str = "X", who: str = "here") -> None:
     if comes_from(A, "pandas") and len(getattr(A, "columns", ())) and hasattr(A, "sparse"):
         raise TypeError(
             f"{name} is a table whose columns are all sparse. Pass {name}.sparse.to_coo(), which "
-            f"is a sparse matrix, where sparse {name} is taken, or {name}.sparse.to_dense()."
+            f"is a sparse matrix, to estimators that accept a sparse {name}, and "
+            f"{name}.sparse.to_dense() to all others."
         )
 
 
 def _numbers(A: Any, name: str) -> Any:
-    """Return `A`, and raise if it contains masked entries, text, dates or time spans.
+    """Return `A`, or raise an error if it contains masked entries, text, dates or time spans.
 
     NumPy would convert some of these to numbers. But masked entries have no value, text is not a
     number even if it consists of digits, and the numbers of dates depend on their unit.
@@ -287,7 +288,7 @@ def _numbers(A: Any, name: str) -> Any:
     if not (hasattr(A, "dtypes") and hasattr(A, "columns")):
         _check_numbers(A, name)
         return A
-    dtypes = set(A.dtypes)  # of a table: reading one column costs as much as reading an array
+    dtypes = set(A.dtypes)  # dtypes of a table: reading a column takes as long as reading an array
     if len(dtypes) < 2 and dtypes <= set(_FLOATS):
         return A.to_numpy()
     if not all(getattr(dtype, "kind", None) in _NUMBERS for dtype in dtypes):
@@ -297,13 +298,13 @@ def _numbers(A: Any, name: str) -> Any:
 
 
 def _check_numbers(part: Any, name: str) -> None:
-    """Raise for text, dates and time spans."""
+    """Raise a ValueError for text, dates and time spans."""
     if getattr(getattr(part, "dtype", None), "kind", None) in _NUMBERS:
         return
     try:
         values = np.asarray(part)
     except (TypeError, ValueError):
-        return  # ragged, for which scikit-learn's check raises
+        return  # ragged data, for which scikit-learn's check raises an error
     if values.dtype.kind in _NUMBERS:
         return
     bad = next((v for v in values.flat if isinstance(v, _OTHER)), None)
@@ -402,7 +403,7 @@ def check_weights(sample_weight: Any, X: Array, *, all_zero: bool = False) -> Ar
         at = _first(w < 0)
         raise ValueError(f"sample_weight must not be negative; got {w[at]} at sample {at}.")
     if not w.any() and not all_zero:
-        raise ValueError("sample_weight must have a positive entry; got all zeros.")
+        raise ValueError("sample_weight must have a positive entry; all entries are zero.")
     if not w.max() < MAX_WEIGHT / n:
         raise ValueError(
             f"sample_weight must add up to less than {MAX_WEIGHT:g}, so that squares do not "
@@ -438,12 +439,12 @@ def _first(mask: np.ndarray) -> int:
     return int(np.flatnonzero(mask)[0])
 
 
-# ---------------------------------------------------------------- some of the rows
+# ---------------------------------------------------------------- selection of rows
 
 
 @contextmanager
 def locate_rows(rows: slice | np.ndarray, box: Sequence[slice] = ()) -> Iterator[None]:
-    """Report the position of a bad entry of some rows, or a box of them, in the whole data."""
+    """Report the position of a bad entry in the whole data, for a check of some rows or a box."""
     try:
         yield
     except BadEntryError as error:

@@ -36,7 +36,7 @@ class InputBlocks:
     ----------
     names : tuple of str
     index : array of shape (n_columns,)
-        The block of each column that is used, counted from zero.
+        Position in `names` of the block of each column that is used.
 
     Examples
     --------
@@ -113,9 +113,10 @@ def read_blocks(
 
 
 def _from_series(blocks: Any, features: list[str] | None) -> Any:
-    """A Series as a dict from blocks to columns, or as the label of the block of each column.
+    """Convert a Series to a dict from blocks to columns, or to the block label of each column.
 
-    Labels are put in the order of the columns where the Series has the names of these.
+    If the index of the Series contains the names of the columns, the labels are put in the order of
+    the columns.
     """
     if not all(map(_is_label, blocks)):
         return dict(blocks)
@@ -125,7 +126,7 @@ def _from_series(blocks: Any, features: list[str] | None) -> Any:
         return blocks.to_numpy()
     if sorted(names) != sorted(features):
         raise ValueError(
-            f"blocks is a Series whose index must have the names of the columns of X: "
+            f"blocks is a Series, whose index must have the names of the columns of X: "
             f"{first_difference(names, features, 'it', 'X')}. Pass blocks.to_numpy() to pair them "
             f"by position."
         )
@@ -324,7 +325,7 @@ def _columns(
     found: list[int] = []
     for entry in entries:
         text = _text_of(entry)
-        if not isinstance(entry, bool) and text in place:  # also of columns that are numbers
+        if not isinstance(entry, bool) and text in place:  # names may also be numbers
             found.append(place[text])
         elif isinstance(entry, str) and entry in variables:
             found += variables[entry].tolist()
@@ -372,7 +373,7 @@ def penalties_by_block(alpha: Mapping[Any, Any], blocks: InputBlocks) -> np.ndar
     absent = [name for name in blocks.names if name not in given]
     if absent:
         raise ValueError(
-            f"alpha has no penalty for the blocks {absent}; a dict needs one for each block."
+            f"alpha has no penalty for the blocks {absent}; a dict needs a penalty for each block."
         )
     found = []
     for name in blocks.names:
@@ -385,5 +386,5 @@ def penalties_by_block(alpha: Mapping[Any, Any], blocks: InputBlocks) -> np.ndar
             )
         found.append(float(value))
     if not np.isfinite(found).any():
-        raise ValueError("alpha is infinite for all blocks; at least one must be used.")
+        raise ValueError("alpha is infinite for all blocks; at least one penalty must be finite.")
     return np.array(found)

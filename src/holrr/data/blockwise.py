@@ -1,6 +1,6 @@
-"""Functions of the blocks of inputs of every kind: arrays, tables, objects of xarray, dicts.
+"""Functions that are applied to each block of inputs: arrays, tables, xarray objects or dicts.
 
-The result has the kind of the inputs, with the same names, dimensions and shapes.
+The result has the type of the inputs, with the same names, dimensions and shapes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .unlabel import is_dataset
 
 __all__ = ["BlockFunction", "columns_of", "map_blocks"]
 
-# From an array whose cells are some columns of the inputs, (n_samples, n_columns) or, of xarray,
-# (n_samples, m1, ..., mq), and these columns, to an array of the same shape.
+# Maps an array whose cells are some columns of the inputs, and the slice of these columns, to an
+# array of the same shape: (n_samples, n_columns) or, for xarray objects, (n_samples, m1, ..., mq).
 BlockFunction = Callable[[Array, slice], Array]
 
 
 def columns_of(grids: tuple[Grid, ...]) -> Iterator[tuple[Grid, slice]]:
-    """The blocks of the inputs, and which columns of their matrix each of them is."""
+    """Yield each block of the inputs, and its columns in the matrix of all inputs."""
     start = 0
     for grid in grids:
         stop = start + math.prod(grid.shape)
@@ -34,7 +34,7 @@ def columns_of(grids: tuple[Grid, ...]) -> Iterator[tuple[Grid, slice]]:
 def map_blocks(
     X: Any, matrix: Array, grids: tuple[Grid, ...], dim: str | None, function: BlockFunction
 ) -> Any:
-    """Inputs of the kind that `X` is, with a function applied to each block.
+    """Apply a function to each block of the inputs, and return an object of the type of `X`.
 
     Parameters
     ----------
@@ -42,10 +42,11 @@ def map_blocks(
     matrix : array of shape (n_samples, n_features)
         `X` without its labels.
     grids : tuple of Grid
-        The blocks of `X`, in the order of the fit.
+        Blocks of `X`, in the order of the fit.
     dim : str or None
-        The sample dimension of objects of xarray.
+        Sample dimension of xarray objects.
     function : callable
+        A `BlockFunction`.
     """
     blocks = {grid.name: (grid, columns) for grid, columns in columns_of(grids)}
     if is_dataset(X):
@@ -73,7 +74,7 @@ def _mapped_xarray(
 
 
 def _like(matrix: Array, A: Any, grid: Grid | None) -> Any:
-    """Columns as the table or array that `A` is, with the modes of its grid where it has one."""
+    """Return columns as a table or array like `A`, with the modes of its grid if it has one."""
     if comes_from(A, "polars"):
         return type(A)(matrix, schema=A.columns)
     if hasattr(A, "columns"):

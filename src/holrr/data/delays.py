@@ -38,11 +38,11 @@ class Delayer(TransformerMixin, BaseEstimator):
     With ``delays=[1, 2]`` the inputs of a sample become those of the previous sample, followed by
     those of the sample before that. Samples must be in the order of time. No delay crosses the
     border between two runs (`groups`). The first samples of a run, which have no earlier samples,
-    get the value `fill`. So the number of samples does not change: transformers of scikit-learn
-    cannot drop samples. If filled samples matter, drop them from X and y before a fit.
+    get the value `fill`. The number of samples does not change, since transformers of scikit-learn
+    cannot drop samples. To fit a model without filled samples, drop them from X and y before.
 
-    The type of the inputs does not change, nor does their device. The delays are named, so that
-    they can be used as blocks:
+    The type and the device of the inputs do not change. The delays have names, so that they can be
+    used as blocks:
 
     ====================================  ==========================================================
     X                                     delayed inputs
@@ -69,12 +69,12 @@ class Delayer(TransformerMixin, BaseEstimator):
         standardised inputs.
     sample_dim : str, optional
         Sample dimension of xarray objects. The default is the dimension that X and y share, or the
-        first.
+        first one.
 
     Attributes
     ----------
     delays_ : array of int, of shape (n_delays,)
-        The checked delays.
+        Delays as integers.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
@@ -136,8 +136,8 @@ class Delayer(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features), table, or object of xarray
-            Inputs. Arrays may have modes, and a dict of arrays has blocks.
+        X : array of shape (n_samples, n_features), table, or xarray object
+            Inputs. Arrays may have modes. The arrays of a dict are blocks.
         y : outputs, optional
             Outputs, which are used only to find the sample dimension of xarray objects.
 
@@ -165,8 +165,8 @@ class Delayer(TransformerMixin, BaseEstimator):
             Inputs with the features of `fit`, in the same order. The dimensions of an xarray object
             may be in any order.
         groups : array of shape (n_samples,), optional
-            The run of each sample. The samples of a run must be consecutive. By default all samples
-            are one run.
+            Run of each sample. The samples of a run must be consecutive. By default, all samples
+            form one run.
 
         Returns
         -------
@@ -307,7 +307,7 @@ class _Shift:
 
     @property
     def rows(self) -> np.ndarray:
-        """Index of the delayed sample for each sample and delay, (n, n_delays); n for none."""
+        """Return the index of each delayed sample, (n, n_delays); n if it is outside of the run."""
         n = self.runs[-1].stop
         sizes = [run.stop - run.start for run in self.runs]
         first = np.repeat([run.start for run in self.runs], sizes)[:, None]
@@ -408,7 +408,7 @@ def _delayed_xarray(A: Any, shift: _Shift, dims: tuple[Any, ...], name: str) -> 
     A : DataArray
     shift : _Shift
     dims : tuple
-        The sample dimension, and the dimensions of the features in the order of the fit.
+        Sample dimension, followed by the dimensions of the features in the order of the fit.
     name : str
         Name of the delay dimension.
     """

@@ -42,9 +42,9 @@ class Inputs:
     ----------
     X : array, table or Dask collection of shape (n_samples, n_columns)
     grids : tuple of Grid
-        One for each block; empty if the inputs were a matrix without modes.
+        One grid for each block; empty if the inputs were a matrix without modes.
     cells : array of shape (n_columns,), or None
-        The cell of each column, counted over all blocks; None if column j is cell j.
+        Number of the cell of each column, counted over all blocks; None if column j is cell j.
     has_names : bool
         Whether `X` is a table with names of its columns.
     """
@@ -56,7 +56,7 @@ class Inputs:
 
     @property
     def naming(self) -> tuple[Grid, ...]:
-        """The grids that name the columns, if the matrix itself has no names."""
+        """Grids that name the columns, if the matrix itself has no names."""
         is_named = any(grid.is_named or grid.name is not None for grid in self.grids)
         return self.grids if is_named and not self.has_names else ()
 
@@ -99,7 +99,7 @@ def input_space(labels: Labels | None, n_features: int) -> InputSpace:
 
 
 def n_columns(labels: Labels | None) -> int | None:
-    """Return the number of columns of the inputs of a fit, with dropped ones; None if unknown."""
+    """Return the number of input columns of a fit, including dropped ones; None if unknown."""
     if labels is None or not labels.inputs:
         return None
     if labels.cells is not None:
@@ -115,7 +115,7 @@ def flatten(X: Any) -> tuple[Any, tuple[Grid, ...]]:
     if isinstance(X, (list, tuple)):
         try:
             values = np.asarray(X)
-        except ValueError:  # ragged, for which the checks of matrices raise
+        except ValueError:  # ragged data, for which the checks of matrices raise an error
             return X, ()
         X = values if values.ndim > 2 else X
     shape = tuple(getattr(X, "shape", ()))
@@ -236,7 +236,8 @@ def block_of(name: Any, values: Any) -> tuple[Any, Grid]:
     return (values[:, None] if len(values.shape) == 1 else _matrix(values)), grid
 
 
-# ---------------------------------------------------------------- cells that do not exist
+# ---------------------------------------------------------------- inputs that are missing in every
+# sample
 
 
 def find_used(X: Any) -> np.ndarray | None:
@@ -302,8 +303,8 @@ class PartlyMissingError(ValueError):
         what = repr(self.column) if isinstance(self.column, str) else f"column {self.column}"
         return (
             f"{what} of X is missing in some samples and has a value in others. "
-            f"missing_features='drop' leaves out inputs that are missing in every sample; impute "
-            f"the others, or drop samples."
+            f"missing_features='drop' leaves out only inputs that are missing in every sample; "
+            f"impute this input, or drop the samples that lack it."
         )
 
 
@@ -331,7 +332,7 @@ def _selected(X: Any, used: np.ndarray, *, check: bool) -> Any:
 
 
 def some_columns(X: Any, used: np.ndarray, *, check: bool) -> Any:
-    """Return some columns of an array; with `check`, the others must be NaN in all rows."""
+    """Return some columns of an array; with `check`, all other columns must be NaN."""
     xp = namespace_of(X)
     if check:
         others = np.setdiff1d(np.arange(X.shape[1]), used)

@@ -31,7 +31,7 @@ class Grid:
     Parameters
     ----------
     dims : tuple of str
-        One name for each axis.
+        Names of the axes.
     shape : tuple of int
         Sizes of the axes.
     coords : dict
@@ -42,7 +42,7 @@ class Grid:
     attrs : dict
         Attributes of the array.
     levels : dict
-        From an axis to the coordinates that are the levels of its index, if it has several.
+        For each axis with several index levels, the coordinates that are these levels.
     is_named : bool
         Whether the axes have names. If not, `dims` are placeholders.
 
@@ -129,24 +129,25 @@ class Labels:
     sample_dim : str or None
         Name of the sample axis.
     inputs : tuple of Grid
-        Axes of the inputs, one grid for each block, if they have names or several modes.
+        Grids of the blocks of inputs, if the inputs have names or several modes.
     outputs : Grid or None
-        The output modes, if they have names.
+        Grid of the output modes, if they have names.
     flat : bool or Grid
-        Whether the outputs of the user are flat, (n_samples, D) (see `output_shape`); the grid of
-        the flat outputs, if they have names.
+        Whether y is flat, (n_samples, D), as with `output_shape`. If flat outputs have names, this
+        is their grid.
     columns : tuple of arrays
-        For tables: the labels of their columns, one array for each level.
+        For tables: labels of the columns, one array for each level.
     column_names : tuple
-        For tables: the names of these levels.
+        For tables: names of these levels.
     places : array or None
-        For tables: the positions of the columns among all outputs, if these differ.
+        For tables: position of each column among all outputs, if the two orders differ.
     variables : dict
-        For datasets: the attributes of each variable.
+        For datasets: attributes of each variable.
     cells : array of shape (n_features,), or None
-        The cell of each column of the inputs, counted over all blocks; None if column j is cell j.
+        Number of the cell of each input column, counted over all blocks; None if column j is cell
+        j.
     used : array of int, or None
-        The columns of the inputs that the model uses, if some are missing in every sample.
+        Columns of the inputs that the model uses, if some are missing in every sample.
 
     Examples
     --------
@@ -168,7 +169,7 @@ class Labels:
 
     @property
     def outside(self) -> Grid | None:
-        """The axes of the outputs as the user passes them."""
+        """Grid of the outputs in the shape in which the user passes them."""
         return self.flat if isinstance(self.flat, Grid) else self.outputs
 
 
@@ -242,7 +243,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _all_equal(a: np.ndarray, b: np.ndarray) -> bool:
-    if "O" in (a.dtype.kind, b.dtype.kind):  # NaN is not equal to itself in there
+    if "O" in (a.dtype.kind, b.dtype.kind):  # NaN in an array of objects is not equal to itself
         return all(map(same, a.flat, b.flat))
     number = a.dtype.kind in "iuf" and b.dtype.kind in "iuf"
     return (number or a.dtype.kind == b.dtype.kind) and bool(
@@ -271,7 +272,7 @@ def first_difference(a: Any, b: Any, one: str = "one", other: str = "the other")
     if len(a) != len(b):
         return f"{one} has {len(a)} labels and {other} {len(b)}"
     k = next(i for i, pair in enumerate(zip(a, b, strict=True)) if not same(*pair))
-    # The repr of Python, not that of NumPy.
+    # Show Python numbers, without the type that NumPy adds.
     p, q = (v.item() if isinstance(v, np.generic) else v for v in (a[k], b[k]))
     return f"at position {k} {one} has {p!r} and {other} {q!r}"
 
@@ -330,7 +331,7 @@ def features_of(
 def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()) -> None:
     """Raise a ValueError if number or names of the features differ from those of the fit.
 
-    If `X` itself has no names, they come from `inputs`. Then xarray and pandas are installed.
+    If `X` itself has no names, they come from `inputs`, for which xarray and pandas are installed.
     """
     plain = type(X) is np.ndarray and not hasattr(estimator, "feature_names_in_")
     if plain and X.shape[1:] == (estimator.n_features_in_,):
@@ -338,7 +339,7 @@ def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()
     _refuse_mapping(X)
     fitted = (getattr(estimator, "labels_", None) or Labels()).inputs
     if inputs and len(fitted) == len(inputs) and all(map(Grid.is_like, inputs, fitted)):
-        return  # names need not be created for every feature
+        return  # so that names are not created for every feature
     _check_coordinates(inputs, fitted)
     names = [name for grid in inputs for name in grid.entries()]
     X = _table_of(X)
@@ -372,8 +373,8 @@ def _check_coordinates(inputs: Sequence[Grid], fitted: Sequence[Grid]) -> None:
 def other_features(a: Any, b: Any, one: str = "one", other: str = "the other") -> str | None:
     """Describe how the names of features differ; None if they may be paired by position.
 
-    Features without names (None) agree with all names, except for their own numbers in another
-    order.
+    Features without names (None) agree with all names, except with the numbers of the features in
+    another order.
     """
     if a is None and b is None:
         return None
@@ -477,9 +478,9 @@ def differing_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> R
             continue
         in_xarray = comes_from({"X": X, **others}[name], "xarray")
         if len(index) != len(labels) and not in_xarray:
-            continue  # another check raises for it
+            continue  # another check raises an error
         differ = np.flatnonzero([a != b for a, b in zip(index, labels, strict=False)])
-        if differ.size:  # NaN, for instance, differs only from itself
+        if differ.size:  # empty if the labels agree one by one
             k = int(differ[0])
             shown = _shown(index[k]), _shown(labels[k])
             hint = _how_to_align({first: index, name: labels}, {"X": X, **others})

@@ -1,4 +1,4 @@
-"""Inputs with modes or blocks as a table, for scikit-learn's pipelines and splitters."""
+"""Conversion of inputs with modes or blocks to a table, for scikit-learn's pipelines."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["to_matrix"]
 def to_matrix(X: Any, sample_dim: str | None = None) -> tuple[Any, Any]:
     """Convert inputs to a table with one named column for each cell, and an `input_shape`.
 
-    Transformers, splitters and searches of scikit-learn accept matrices and tables, but no
-    Datasets, dicts of arrays or arrays with more than two dimensions. The parameter `input_shape`
-    of an estimator restores the modes and blocks.
+    Transformers, splitters and searches of scikit-learn accept matrices and tables. They do not
+    accept Datasets, dicts of arrays, or arrays with more than two dimensions. The parameter
+    `input_shape` of an estimator restores the modes and blocks.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def to_matrix(X: Any, sample_dim: str | None = None) -> tuple[Any, Any]:
     shapes = {grid.name: grid.shape for grid in found.grids}
     shape: Any = shapes if len(shapes) > 1 or None not in shapes else shapes[None]
     if found.has_names:
-        if found.cells is not None:  # the columns in the order of the grid
+        if found.cells is not None:  # put the columns in the order of the grid
             if found.cells.size < math.prod(found.grids[0].shape):
                 raise ValueError(
                     f"the columns of X are not all combinations of their levels "

@@ -18,13 +18,13 @@ from .labels import Grid, Labels, first_difference
 
 __all__ = ["read_own"]
 
-# Name of the mode along which the variables of Datasets are.
+# Name of the mode of the variables of a Dataset.
 _VARIABLE = "variable"
 
 
 @dataclass(frozen=True, eq=False)
 class _SharedMode:
-    """A mode that inputs and outputs share, with a code for each entry (-1: not shared)."""
+    """A mode that inputs and outputs share, with a code for each label (-1 if not shared)."""
 
     name: Any  # or a pair of positions
     of_columns: np.ndarray  # (n_columns,)
@@ -47,8 +47,8 @@ def read_own(
     output_shape : sequence of int
         ``(d1, ..., dp)``.
     all_kinds : bool
-        Whether every combination of the shared modes gives a separate kind. Otherwise there is one
-        kind: own inputs agree with their output in all of these modes.
+        Whether every combination of the shared modes is a separate kind of own inputs. Otherwise
+        there is one kind: own inputs agree with their output in all of these modes.
 
     Returns
     -------

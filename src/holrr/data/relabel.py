@@ -47,12 +47,12 @@ def relabel(labels: Labels | None, X: Any, out: Any) -> Any:
 
 
 def labelled(labels: Labels | None, each: Any, name: str) -> Any:
-    """Return one number for each output with labels: a DataArray, a Series, or the array."""
+    """Return one number for each output, with labels: a DataArray, a Series, or the array."""
     if not isinstance(each, np.ndarray) or labels is None:
         return each
     if labels.outputs is None:
         return each.reshape(-1) if labels.flat else each
-    bare = replace(labels.outputs, name=name, attrs={})  # the units of the outputs do not apply
+    bare = replace(labels.outputs, name=name, attrs={})  # no units of the outputs
     flat = labels.flat
     if isinstance(flat, Grid):
         flat = replace(flat, name=name, attrs={})
@@ -93,18 +93,18 @@ def by_block(found: dict[str, Any]) -> Any:
 
 
 def by_input(model: Any, X: Any, values: np.ndarray, name: str) -> Any:
-    """Numbers for each input with the names of the inputs.
+    """Return numbers for each input, with the names of the inputs.
 
     Parameters
     ----------
     model : estimator
-        Fitted.
+        Fitted estimator.
     X : object
-        Inputs as the user passed them, whose kind the result has.
-    values : array of shape (n_used, ...)
-        For each input that is used, and perhaps for each output, (n_used, d1, ..., dp).
+        Inputs as the user passed them, whose type determines that of the result.
+    values : array of shape (n_used,) or (n_used, d1, ..., dp)
+        Numbers for each input that is used, or for each of these inputs and each output.
     name : str
-        Of the result.
+        Name of the result.
 
     Returns
     -------
@@ -131,19 +131,19 @@ def by_input_mode(
     found: Mapping[Any, tuple[Grid, tuple[int, ...], np.ndarray]],
     name: str,
 ) -> Any:
-    """Numbers along some modes of each block of the inputs, with the names of the modes.
+    """Return numbers along some modes of each block of the inputs, with the names of the modes.
 
     Parameters
     ----------
     model : estimator
-        Fitted.
+        Fitted estimator.
     X : object
-        Inputs as the user passed them, whose kind the result has.
+        Inputs as the user passed them, whose type determines that of the result.
     found : dict
-        From the name of a block to its grid, the positions of some of its modes, and the numbers:
-        arrays with these modes, which may be followed by those of the outputs.
+        For the name of each block, a tuple of its grid, the positions of some of its modes, and an
+        array of numbers with these modes, which may be followed by the output modes.
     name : str
-        Of the result.
+        Name of the result.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def _of_block_like(
 
 
 def _beside_outputs(grid: Grid, model: Any) -> Grid:
-    """A grid of modes of the inputs followed by those of the outputs, under names that differ."""
+    """Return a grid of input modes followed by the output modes, with different names."""
     names, labels = mode_names(model), model.labels_ or Labels()
     outputs = labels.outputs or Grid(names[1:], model._output_shape)
     coords = {d: ((d,), mode_coordinates(model, k)) for k, d in enumerate(names) if k}
@@ -204,7 +204,7 @@ def _beside_outputs(grid: Grid, model: Any) -> Grid:
 def _pandas(
     values: np.ndarray, index: Any, labels: Labels, outputs: tuple[int, ...], name: str
 ) -> Any:
-    """A Series over some inputs, or a table of inputs by outputs."""
+    """Return a Series over some inputs, or a table of inputs by outputs."""
     pd = import_module("pandas")
     if not outputs:
         return pd.Series(values, index=index, name=name)
@@ -221,19 +221,19 @@ def _pandas(
 
 
 def row_labels(X: Any, y: Any, labels: Labels | None) -> np.ndarray | None:
-    """The labels of the samples, those of `X` or else of `y`; None where rows are only numbered.
+    """Return the labels of the samples, from `X` or else from `y`; None without labels.
 
     Parameters
     ----------
     X, y
-        As the user passed them; `y` may be None.
+        Data as the user passed them; `y` may be None.
     labels : Labels or None
-        Of the fit.
+        Labels of the fit.
 
     Returns
     -------
     array of shape (n_samples,), or None
-        Labels of several levels are tuples. What a file cannot hold is text.
+        Labels of several levels are tuples. Labels that a file cannot store are converted to text.
     """
     for data in (X, y):
         dim = None
@@ -255,7 +255,7 @@ def _dim_of(labels: Labels | None) -> str | None:
 
 
 def _plain_label(label: Any) -> Any:
-    """A label that a file can hold: text, numbers, dates, and tuples of them."""
+    """Convert a label to a value that a file can store: text, a number, a date, or a tuple."""
     if isinstance(label, tuple):
         return tuple(map(_plain_label, label))
     known = (str, int, float, np.generic, date, time)
@@ -352,7 +352,7 @@ _MAKERS: dict[str, tuple[str, Any]] = {
 }
 
 
-# ---------------------------------------------------------------- a model
+# ---------------------------------------------------------------- fitted models
 
 
 def to_xarray(model: Any) -> Any:

@@ -36,7 +36,7 @@ _BUDGET = 2**24
 class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Standardize features: subtract their mean and divide by their standard deviation.
 
-    Unlike scikit-learn's `StandardScaler` it returns the type that it is given: tables and xarray
+    Unlike scikit-learn's `StandardScaler`, it returns data of the same type: tables and xarray
     objects keep their names and dimensions, tensors of torch and other libraries stay on their
     device, float32 stays float32, and Dask arrays stay lazy. As a step of a pipeline it is saved
     with the model (`holrr.io.save`).
@@ -48,7 +48,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     sample_dim : str, optional
         Sample dimension of xarray objects. The default is the dimension that X and y share, or the
-        first.
+        first one.
     by_group : bool, default=False
         Whether each group of samples, such as a run of an experiment, has its own means and
         standard deviations. These are computed from the data that are transformed, so that groups
@@ -101,8 +101,8 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features), table, or object of xarray
-            Inputs. Arrays may have modes, and a dict of arrays has blocks.
+        X : array of shape (n_samples, n_features), table, or xarray object
+            Inputs. Arrays may have modes. The arrays of a dict are blocks.
         y : outputs, optional
             Outputs, which are used only to find the sample dimension of xarray objects.
 
@@ -143,7 +143,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Inputs with the features of `fit`, in the same order. The dimensions of an xarray object
             may be in any order.
         groups : array of shape (n_samples,), optional
-            The group of each sample, in any order. Required with `by_group`, and ignored otherwise.
+            Group of each sample, in any order. Required with `by_group`, and ignored otherwise.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             checked = check_inputs(kept, names=column_names(inputs, used))
             matrix = checked if used is None else check_matrix(nan_for_masked(matrix))
         dim = dimension_of_inputs(X, labels) if has_dims(X) else None
-        if not self.scaling_:  # fitted by group, even if the parameter has changed since
+        if not self.scaling_:  # fitted with by_group=True, even if the parameter was changed later
             matrix = _with_known_rows(matrix) if is_dask(matrix) else matrix
             rows = _rows_of_groups(X, dim, groups, matrix.shape[0])
             rescale = _scaling_within(rows, used, matrix.shape[1])
@@ -263,7 +263,7 @@ def _rows_of_groups(X: Any, dim: str | None, groups: Any, n_samples: int) -> lis
 
 
 def _scaling_by(mean: np.ndarray, spread: np.ndarray) -> BlockFunction:
-    """Scaling by means and standard deviations of the columns, of shape (n_features,)."""
+    """Return a function that scales by means and standard deviations of shape (n_features,)."""
 
     def rescale(A: Array, columns: slice) -> Array:
         return _standardized(A, _beside(A, mean[columns]), _beside(A, spread[columns]))
@@ -280,7 +280,7 @@ def _beside(A: Array, values: np.ndarray) -> Array:
 def _scaling_within(
     rows: list[np.ndarray], used: np.ndarray | None, n_features: int
 ) -> BlockFunction:
-    """Scaling of the samples of each group by their own means and standard deviations."""
+    """Return a function that scales the samples of each group by the statistics of the group."""
     missing = np.zeros(n_features) if used is None else np.full(n_features, np.nan)
     missing[used] = 0.0
     order = np.concatenate(rows)
@@ -347,7 +347,7 @@ def _mean_and_spread(
     of = namespace_of(mean)
     with np.errstate(invalid="ignore"):  # infinite entries of Dask are detected afterwards
         largest = of.maximum(high - mean, mean - low)
-    # The rounding errors of a constant are not a spread.
+    # Rounding errors of a constant feature do not count as spread.
     varies = (high > low) & (largest > 8 * float(np.finfo(float).eps) * of.abs(mean))
     unit = of.where(varies, largest, of.ones_like(largest))
     centre = of.where(of.isfinite(mean), mean, of.zeros_like(mean))

@@ -20,7 +20,7 @@ from .arrays import ignores_missing, locate_rows
 __all__ = ["AVERAGES", "Errors", "PartErrors", "check_scored", "errors_between", "errors_of"]
 __all__ += ["part_errors_of"]
 
-#: How scores of outputs are averaged; None gives the score of each output.
+#: Averages of scores over outputs; None gives the score of each output.
 AVERAGES = ("pooled", "uniform", None)
 
 # Bytes of outputs in a block of sums, which should fit into the cache, and in a block of
@@ -123,9 +123,9 @@ class Errors:
         """Return ``1 - error / scatter``, averaged over outputs or of each output.
 
         The pooled average is scikit-learn's `r2_score` with ``multioutput="variance_weighted"``:
-        constant outputs do not count, unless all are constant. The score of a single constant
-        output is 1 if the predictions are exact and 0 otherwise. An output with too few samples, or
-        without weight, has NaN and does not count.
+        constant outputs do not count, unless all outputs are constant. The score of a single
+        constant output is 1 if the predictions are exact and 0 otherwise. An output with too few
+        samples, or without weight, has NaN and does not count.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class PartErrors:
 
         ||Y'||^2 - ||Y' - P'||^2 = <c - mean, 2 Y' - P'> + sum_b <P_b, 2 Y' - P'> ,
 
-    and each term over ``||Y'||^2`` is the part of R2 that belongs to a block, or to the constant.
+    and each term divided by ``||Y'||^2`` is the part of R2 of a block, or of the constant.
     """
 
     errors: Errors  # of the predictions; its unit is also that of the following sums

@@ -1,8 +1,8 @@
 """Preprocessing of spectra: standard normal variate, derivatives, ranges of wavelengths.
 
 A spectrum runs along a mode of the inputs: the columns of a matrix or table, or the last axis of an
-array, unless the parameter `dim` names another mode. Nothing is learned from the values of the
-inputs, so that the steps can be applied before the data are split into folds.
+array, unless the parameter `dim` names another mode. The transformers do not estimate anything from
+the values of the inputs, so they can be applied before the data are split into folds.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from .validation import Names, compare_inputs, names_of_inputs
 __all__ = ["RangeSelector", "SavitzkyGolay", "StandardNormalVariate", "derivative_matrix"]
 __all__ += ["known_grids", "spectral_axes"]
 
-# Spacings of wavelengths may differ from their median by this share of it.
+# Largest relative deviation of the spacings of wavelengths from their median.
 _EVEN = 0.1
-# From an array and one of its axes to an array of the same shape.
+# Maps an array and one of its axes to an array of the same shape.
 Along = Callable[[Array, int], Array]
 
 _MODE_PARAMETERS: dict[str, list[Any]] = {
@@ -50,47 +50,47 @@ _MODE_PARAMETERS: dict[str, list[Any]] = {
 
 
 class StandardNormalVariate(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Standard normal variate (SNV): each spectrum less its mean, over its standard deviation.
+    """Standard normal variate (SNV): standardize each spectrum by its mean and deviation.
 
     SNV removes offsets and factors that differ between samples, such as those of light scattering
-    in powders. Each sample is transformed by itself, so that `fit` learns nothing but the names of
-    the inputs.
+    in powders. Each sample is transformed separately, so `fit` only stores the names of the inputs.
 
-    The result is of the kind of the inputs: tables and objects of xarray keep their names, tensors
-    of torch and other libraries stay on their device, float32 stays float32, and Dask arrays stay
-    lazy. `holrr.io.save` saves the step with a model.
+    The result has the type of the inputs: tables and xarray objects keep their names, tensors of
+    torch and other libraries stay on their device, float32 stays float32, and Dask arrays stay
+    lazy. `holrr.io.save` saves the transformer with a model.
 
     Parameters
     ----------
     dim : str, optional
-        The mode that a spectrum runs along: a dimension of an object of xarray, or a level of the
-        columns of a table. By default the last mode of X. A sample with further modes holds one
+        Mode of the wavelengths: a dimension of an xarray object, or a level of the columns of a
+        table. The default is the last mode of X. If a sample has other modes, it contains one
         spectrum for each of their entries.
     blocks : str or list of str, optional
-        Which variables of a Dataset, or arrays of a dict, hold spectra. Needed where X has several;
-        the others stay as they are.
+        Variables of a Dataset, or arrays of a dict, that contain spectra. Required if X has several
+        blocks. Other blocks are returned unchanged.
     sample_dim : str, optional
-        Which dimension of xarray's objects the samples are along; by default the one that X and y
-        share, or the first.
+        Sample dimension of xarray objects. The default is the dimension that X and y share, or the
+        first one.
 
     Attributes
     ----------
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
-        Names of the features, where they have some.
+        Names of the features, if they have names.
     labels_ : Labels or None
-        Labels of inputs with modes or blocks, with which those of other inputs are compared.
+        Labels of inputs with modes or blocks. `transform` compares the labels of its inputs with
+        them.
 
     See Also
     --------
     SavitzkyGolay : Derivatives along the spectrum.
-    Standardizer : The same for each feature over the samples.
+    Standardizer : Standardizes each feature over the samples.
 
     Notes
     -----
-    The standard deviation has m - 1 degrees of freedom for m wavelengths. A spectrum that is
-    constant becomes zero.
+    The standard deviation of a spectrum of m wavelengths has m - 1 degrees of freedom. A constant
+    spectrum is transformed to zeros.
 
     References
     ----------
@@ -117,14 +117,14 @@ class StandardNormalVariate(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self.sample_dim = sample_dim
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Keep the names of the inputs.
+        """Store the names of the inputs.
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features), table, or object of xarray
-            Arrays may have modes, and may be the blocks of a dict.
+        X : array of shape (n_samples, n_features), table, or xarray object
+            Inputs. Arrays may have modes. The arrays of a dict are blocks.
         y : outputs, optional
-            Used to tell the samples of an object of xarray from its features.
+            Outputs, which are used only to find the sample dimension of xarray objects.
 
         Returns
         -------
@@ -136,12 +136,12 @@ class StandardNormalVariate(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         return _assigned(self, found)
 
     def transform(self, X: Any) -> Any:
-        """Transform each spectrum.
+        """Return the standard normal variate of each spectrum.
 
         Parameters
         ----------
         X : as in `fit`
-            With the features of the fit, in the same order.
+            Inputs with the features of `fit`, in the same order.
 
         Returns
         -------
@@ -163,13 +163,13 @@ class StandardNormalVariate(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Savitzky-Golay filter: derivatives of spectra, or smoothed spectra.
 
-    A polynomial is fitted to a window around each wavelength by least squares; the result is its
-    value or its derivative there. Derivatives remove baselines and separate bands that overlap. At
-    both ends the polynomial of the first and of the last window is used, so that there are as many
-    features after as before.
+    A polynomial is fitted by least squares to a window around each wavelength. The result is the
+    value or a derivative of the polynomial at this wavelength. Derivatives remove baselines and
+    separate overlapping bands. The polynomials of the first and the last window are used at the
+    ends, so that the number of features does not change.
 
-    The result is of the kind of the inputs, as with `StandardNormalVariate`, and `holrr.io.save`
-    saves the step with a model.
+    The result has the type of the inputs, as with `StandardNormalVariate`, and `holrr.io.save`
+    saves the transformer with a model.
 
     Parameters
     ----------
@@ -180,13 +180,13 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     deriv : int, default=1
         Order of the derivative, at most `polyorder`; 0 smooths.
     delta : float, default=1.0
-        Distance of two wavelengths, which gives derivatives their unit.
+        Distance of two adjacent wavelengths, which determines the unit of derivatives.
     dim : str, optional
-        Name of the mode along the spectra, as in `StandardNormalVariate`.
+        Mode of the wavelengths, as in `StandardNormalVariate`.
     blocks : str or list of str, optional
-        Blocks of inputs that are spectra, as in `StandardNormalVariate`.
+        Blocks of inputs that contain spectra, as in `StandardNormalVariate`.
     sample_dim : str, optional
-        Name of the sample dimension of xarray objects, as in `StandardNormalVariate`.
+        Sample dimension of xarray objects, as in `StandardNormalVariate`.
 
     Attributes
     ----------
@@ -195,12 +195,13 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    StandardNormalVariate : Removes offset and factor of each spectrum.
+    StandardNormalVariate : Removes the offset and the scale of each spectrum.
 
     Notes
     -----
-    Wavelengths must be equally spaced. Where the names of the features are numbers that are not,
-    `fit` warns. The computation is that of `scipy.signal.savgol_filter` with ``mode="interp"``.
+    Wavelengths must be equally spaced. If the names of the features are numbers that are not
+    equally spaced, `fit` warns. The computation is that of `scipy.signal.savgol_filter` with
+    ``mode="interp"``.
 
     References
     ----------
@@ -246,7 +247,7 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.sample_dim = sample_dim
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Check the parameters, and keep the names of the inputs.
+        """Check the parameters, and store the names of the inputs.
 
         Parameters
         ----------
@@ -273,12 +274,12 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return _assigned(self, found)
 
     def transform(self, X: Any) -> Any:
-        """Filter each spectrum.
+        """Return the filtered spectra.
 
         Parameters
         ----------
         X : as in `fit`
-            With the features of the fit, in the same order.
+            Inputs with the features of `fit`, in the same order.
 
         Returns
         -------
@@ -288,7 +289,7 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         --------
         >>> from holrr.data import SavitzkyGolay
         >>> step = SavitzkyGolay(window=3, polyorder=1, deriv=0).fit([[0.0, 3.0, 0.0]])
-        >>> step.transform([[0.0, 3.0, 0.0]])  # means of three
+        >>> step.transform([[0.0, 3.0, 0.0]])  # means of three values
         array([[1., 1., 1.]])
         """
         return _transformed(self, X, self._filtered)
@@ -314,7 +315,7 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def derivative_matrix(step: SavitzkyGolay, size: int) -> np.ndarray:
-    """The filter as a matrix S of shape (size, size): a spectrum x becomes ``x S``."""
+    """Return the filter as a matrix S of shape (size, size): the filtered spectrum is ``x S``."""
     from scipy.signal import savgol_filter
 
     options = (step.window, step.polyorder, step.deriv, step.delta)
@@ -322,32 +323,31 @@ def derivative_matrix(step: SavitzkyGolay, size: int) -> np.ndarray:
 
 
 class RangeSelector(TransformerMixin, BaseEstimator):
-    """The features whose coordinates lie in given ranges, such as wavelengths from 1100 to 2300.
+    """Select the features in ranges of coordinates, such as wavelengths from 1100 to 2300.
 
-    Coordinates are the names of the columns of a table, which must be numbers (or texts that are
-    numbers), or the coordinate of a dimension of an object of xarray. Inputs without names are
-    counted from 0. The result is of the kind of the inputs, and `holrr.io.save` saves the step with
-    a model.
+    Coordinates are the names of the columns of a table, which must be numbers or text that contains
+    numbers, or the coordinate of a dimension of an xarray object. Inputs without names have the
+    coordinates 0, 1, 2 and so on. The result has the type of the inputs, and `holrr.io.save` saves
+    the transformer with a model.
 
     Parameters
     ----------
     ranges : tuple (start, stop), list of such tuples, or None, default=None
-        Ranges of coordinates, both ends included; None as an end leaves it open, and None for
-        `ranges` keeps all features.
+        Ranges of coordinates, including both ends. An end of None is unbounded. None for `ranges`
+        keeps all features.
     dim : str, optional
-        Name of the mode along the spectra, as in `StandardNormalVariate`.
+        Mode of the wavelengths, as in `StandardNormalVariate`.
     blocks : str or list of str, optional
-        Blocks of inputs that are spectra, as in `StandardNormalVariate`.
+        Blocks of inputs that contain spectra, as in `StandardNormalVariate`.
     sample_dim : str, optional
-        Name of the sample dimension of xarray objects, as in `StandardNormalVariate`.
+        Sample dimension of xarray objects, as in `StandardNormalVariate`.
 
     Attributes
     ----------
     selected_ : dict
-        From the name of each block (or "") to the positions that are kept along its mode, an array
-        of int.
+        For the name of each block (or ""), an array of the positions that are kept along its mode.
     columns_ : array of int
-        The positions of the kept features among all features.
+        Positions of the kept features among all features.
     n_features_in_, feature_names_in_, labels_
         As in `StandardNormalVariate`.
 
@@ -413,17 +413,17 @@ class RangeSelector(TransformerMixin, BaseEstimator):
         return _assigned(self, found, selected_=selected, columns_=columns)
 
     def transform(self, X: Any) -> Any:
-        """Select the features.
+        """Return the selected features.
 
         Parameters
         ----------
         X : as in `fit`
-            With the features of the fit, in the same order.
+            Inputs with the features of `fit`, in the same order.
 
         Returns
         -------
         as `X`
-            With fewer features.
+            Inputs with the selected features only.
         """
         check_is_fitted(self)
         inputs = compare_inputs(self, X)
@@ -453,12 +453,12 @@ class RangeSelector(TransformerMixin, BaseEstimator):
         return some_columns(_array_of(inputs.X), self.columns_, check=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the features that are kept.
+        """Return the names of the features that are kept.
 
         Parameters
         ----------
         input_features : sequence of str, optional
-            Names of the inputs, if they have none yet; x0, x1, ... by default.
+            Names of the inputs, if `fit` has not seen names. The default is x0, x1, ...
 
         Returns
         -------
@@ -473,7 +473,7 @@ class RangeSelector(TransformerMixin, BaseEstimator):
         return tags
 
 
-# ---------------------------------------------------------------- what the steps share
+# ---------------------------------------------------------------- shared by the transformers
 
 
 @dataclass(frozen=True, eq=False)
@@ -488,14 +488,14 @@ class _Found:
 def _fitted(
     step: Any, X: Any, y: Any, *, finite: bool = True
 ) -> tuple[_Found, list[tuple[Grid, int]]]:
-    """Checked inputs of a fit, and the modes that spectra run along."""
+    """Return checked inputs of a fit, and the blocks with spectra with the mode of each."""
     step._validate_params()
     refuse_sparse(X)
     dim = sample_dimension(step.sample_dim, X, y, None)
     inputs = unlabel_inputs(X, dim, None)
     _values(inputs, finite=finite)
     names = names_of_inputs(inputs, dim)
-    if inputs.grids:  # also of tables, whose levels are modes
+    if inputs.grids:  # also for tables, whose column levels are modes
         labels = Labels(sample_dim=dim, inputs=inputs.grids, cells=inputs.cells)
         names = replace(names, labels=labels)
     grids = _grids_of(inputs)
@@ -510,7 +510,7 @@ def _assigned(step: Any, found: _Found, **attributes: Any) -> Any:
 
 
 def _values(inputs: Inputs, *, finite: bool = True) -> Any:
-    """Inputs as a matrix of floating-point numbers; of Dask they are not computed."""
+    """Return inputs as a floating-point matrix; Dask arrays are not computed."""
     X = inputs.X
     if is_dask(X):
         return X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
@@ -520,7 +520,7 @@ def _values(inputs: Inputs, *, finite: bool = True) -> Any:
 
 
 def _grids_of(inputs: Inputs) -> tuple[Grid, ...]:
-    """The blocks of the inputs; of a matrix one, whose coordinate is the names of its columns."""
+    """Return the blocks of the inputs; a matrix is one block, with its column names as labels."""
     if inputs.grids:
         return inputs.grids
     names = column_names(inputs, None)()
@@ -532,19 +532,19 @@ def _grids_of(inputs: Inputs) -> tuple[Grid, ...]:
 
 
 def known_grids(step: Any) -> tuple[Grid, ...]:
-    """The blocks of the inputs of a fitted step, also where these were a matrix."""
+    """Return the blocks of the inputs of a fitted transformer, also if they were a matrix."""
     grids = (step.labels_ or Labels()).inputs
     return grids or (Grid(("feature",), (int(step.n_features_in_),), is_named=False),)
 
 
 def _modes(step: Any, grids: Sequence[Grid]) -> list[tuple[Grid, int]]:
-    """The blocks with spectra, and the mode of each that these run along."""
+    """Return the blocks with spectra, and the position of the mode of the wavelengths in each."""
     names = [grid.name for grid in grids]
     if step.blocks is None:
         if len(grids) > 1:
             raise ValueError(
-                f"X has the blocks {names}; name those that hold spectra with the parameter "
-                f"blocks, {type(step).__name__}(blocks={names[:1]}) for instance."
+                f"X has the blocks {names}; name the blocks that contain spectra with the "
+                f"parameter blocks, for instance {type(step).__name__}(blocks={names[:1]})."
             )
         chosen = list(grids)
     else:
@@ -558,9 +558,9 @@ def _modes(step: Any, grids: Sequence[Grid]) -> list[tuple[Grid, int]]:
     for grid in chosen:
         where = "X" if grid.name is None else f"block {grid.name!r} of X"
         if not grid.dims:
-            raise ValueError(f"{where} has one number for each sample, which is no spectrum.")
+            raise ValueError(f"{where} has one number for each sample, which is not a spectrum.")
         if step.dim is not None and step.dim not in grid.dims:
-            raise ValueError(f"dim={step.dim!r} is no mode of {where}, which has {grid.dims}.")
+            raise ValueError(f"dim={step.dim!r} is not a mode of {where}, which has {grid.dims}.")
         axis = len(grid.dims) - 1 if step.dim is None else grid.dims.index(step.dim)
         found.append((grid, axis))
     return found
@@ -575,7 +575,7 @@ def _check_size(grid: Grid, axis: int, least: int, why: str) -> None:
 
 
 def _transformed(step: Any, X: Any, operate: Along) -> Any:
-    """Inputs of the kind that `X` is, with a function applied along the modes of spectra."""
+    """Apply a function along the spectra of `X`, and return an object of the same type."""
     check_is_fitted(step)
     refuse_sparse(X)
     inputs = compare_inputs(step, X)
@@ -588,24 +588,25 @@ def _transformed(step: Any, X: Any, operate: Along) -> Any:
 
 
 def spectral_axes(step: Any, grids: Sequence[Grid]) -> list[tuple[Any, int]]:
-    """Names of the blocks with spectra, and the position of the mode that these run along."""
+    """Return the names of blocks with spectra, and the position of the mode of wavelengths."""
     return [(grid.name, axis) for grid, axis in _modes(step, grids)]
 
 
 def _along_modes(
     grids: Sequence[Grid], cells: np.ndarray | None, axes: Mapping[Any, int], operate: Along
 ) -> BlockFunction:
-    """A function of blocks that operates along one mode of some of them.
+    """Return a function of blocks that operates along one mode of some blocks.
 
     Parameters
     ----------
     grids : sequence of Grid
-        Of all blocks.
+        Grids of all blocks.
     cells : array of int, or None
-        The cell of each column, where the columns of a table have several levels.
+        Cell of each column, if the columns of a table have several levels.
     axes : dict
-        From the name of a block to the position of the mode.
+        Position of the mode, for the name of each block to change.
     operate : callable
+        Function of an array and one of its axes.
     """
     every = list(columns_of(tuple(grids)))
 
@@ -635,7 +636,7 @@ def _along_modes(
 
 
 def _floating(A: Array) -> Array:
-    """Floating-point numbers; those of objects of xarray have not been converted yet."""
+    """Convert an array to floating-point numbers, which xarray objects may not yet contain."""
     if is_dask(A):
         return A if A.dtype.kind == "f" else A.astype(np.float64)
     xp = namespace_of(A)
@@ -643,7 +644,7 @@ def _floating(A: Array) -> Array:
 
 
 def _complete(cells: np.ndarray, grid: Grid) -> np.ndarray:
-    """The columns in the order of the cells, all of which must be there."""
+    """Return the columns in the order of the cells; every cell must have a column."""
     n_cells = int(np.prod(grid.shape))
     if cells.size < n_cells:
         raise ValueError(
@@ -657,16 +658,16 @@ def _complete(cells: np.ndarray, grid: Grid) -> np.ndarray:
 
 
 def _standard_normal(A: Array, axis: int) -> Array:
-    """Deviations from the mean along an axis, over their standard deviation.
+    """Return deviations from the mean along an axis, divided by their standard deviation.
 
-    Squares are of deviations in units of the largest, which neither overflow nor vanish.
+    Deviations are divided by the largest one, so that squares neither overflow nor underflow.
     """
     xp = namespace_of(A)
     B = xp.astype(A, xp.float64, copy=False)
     mean = xp.mean(B, axis=axis, keepdims=True)
     C = B - mean
     largest = xp.max(xp.abs(C), axis=axis, keepdims=True)
-    # What rounding leaves of a constant is no deviation.
+    # Rounding errors of a constant spectrum do not count as deviations.
     varies = largest > 8 * float(np.finfo(float).eps) * xp.abs(mean)
     one = xp.ones_like(largest)
     C = C / xp.where(varies, largest, one)
@@ -679,7 +680,7 @@ def _standard_normal(A: Array, axis: int) -> Array:
 
 
 def _numbers(labels: np.ndarray) -> np.ndarray | None:
-    """Coordinates as numbers; None where they are none."""
+    """Return coordinates as numbers, or None if they are not numbers."""
     if labels.dtype.kind in "iuf":
         return labels.astype(np.float64)
     try:
@@ -689,7 +690,7 @@ def _numbers(labels: np.ndarray) -> np.ndarray | None:
 
 
 def _warn_uneven(grid: Grid, axis: int) -> None:
-    """Warn where coordinates that are numbers are not equally spaced."""
+    """Warn if coordinates are numbers that are not equally spaced."""
     x = _numbers(grid.coordinate(axis)) if grid.is_labelled(axis) else None
     if x is None or x.size < 3 or not np.isfinite(x).all():
         return
@@ -698,15 +699,15 @@ def _warn_uneven(grid: Grid, axis: int) -> None:
     if np.max(np.abs(steps - middle)) > _EVEN * abs(middle):
         k = int(np.argmax(np.abs(steps - middle)))
         warn(
-            f"SavitzkyGolay takes features as equally spaced, and the coordinates along "
-            f"{grid.dims[axis]!r} are not: most differ by {middle:g}, but {x[k]:g} and "
-            f"{x[k + 1]:g} by {steps[k]:g}. Interpolate the spectra first, or filter them before "
-            f"you leave out ranges."
+            f"SavitzkyGolay assumes equally spaced features, but the coordinates along "
+            f"{grid.dims[axis]!r} are not equally spaced: most differ by {middle:g}, but {x[k]:g} "
+            f"and {x[k + 1]:g} differ by {steps[k]:g}. Interpolate the spectra first, or filter "
+            f"them before you leave out ranges."
         )
 
 
 def _check_ranges(ranges: Any) -> list[tuple[float, float]]:
-    """Ranges as pairs of numbers."""
+    """Check ranges, and return them as pairs of numbers."""
     if ranges is None:
         return [(-np.inf, np.inf)]
     listed = list(ranges)
@@ -723,15 +724,15 @@ def _check_ranges(ranges: Any) -> list[tuple[float, float]]:
         start = -np.inf if ends[0] is None else float(ends[0])
         stop = np.inf if ends[1] is None else float(ends[1])
         if not start <= stop:
-            raise ValueError(f"ranges must run from low to high; got {pair!r}.")
+            raise ValueError(f"ranges must have start <= stop; got the range {pair!r}.")
         found.append((start, stop))
     if not found:
-        raise ValueError("ranges is empty; it must hold at least one pair (start, stop).")
+        raise ValueError("ranges is empty; it must contain at least one pair (start, stop).")
     return found
 
 
 def _within(grid: Grid, axis: int, ranges: Sequence[tuple[float, float]]) -> np.ndarray:
-    """Positions along a mode whose coordinates lie in one of the ranges."""
+    """Return the positions along a mode whose coordinates lie in one of the ranges."""
     dim = grid.dims[axis]
     if list(ranges) == [(-np.inf, np.inf)]:
         return np.arange(grid.shape[axis])
@@ -740,8 +741,9 @@ def _within(grid: Grid, axis: int, ranges: Sequence[tuple[float, float]]) -> np.
     if x is None:
         bad = next(label for label in labels if _numbers(np.array([label], dtype=object)) is None)
         raise ValueError(
-            f"ranges needs features whose names are numbers along {dim!r}; {str(bad)!r} is none. "
-            f"Leave such features out first, or select columns by name with ColumnTransformer."
+            f"ranges needs features whose names are numbers along {dim!r}; {str(bad)!r} is not "
+            f"a number. Leave such features out first, or select columns by name with a "
+            f"ColumnTransformer."
         )
     places = np.flatnonzero(np.any([(x >= a) & (x <= b) for a, b in ranges], axis=0))
     for a, b in ranges:
@@ -755,26 +757,26 @@ def _within(grid: Grid, axis: int, ranges: Sequence[tuple[float, float]]) -> np.
 
 
 def _check_shared(X: Any, dims: set[str], chosen: list[Any]) -> None:
-    """Raise where a dimension is cut of some variables of a Dataset and not of others."""
+    """Raise a ValueError if variables of a Dataset that are not selected share the dimension."""
     for name, A in X.data_vars.items():
         both = [dim for dim in A.dims if dim in dims]
         if both and name not in chosen:
             raise ValueError(
-                f"variable {name!r} of X has the dimension {both[0]!r}, too, and is not in blocks; "
+                f"variable {name!r} of X also has the dimension {both[0]!r}, but is not in blocks; "
                 f"rename the dimension, or add the variable to blocks."
             )
 
 
 def _columns(cells: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """The columns of a table whose cells are kept, in the order of the table."""
+    """Return the columns of a table whose cells are kept, in the order of the table."""
     return np.flatnonzero(np.isin(cells, kept))
 
 
-# ---------------------------------------------------------------- parts of arrays
+# ---------------------------------------------------------------- selection of entries
 
 
 def _part(A: Any, grid: Grid, axis: int, places: np.ndarray) -> Any:
-    """Some entries along a mode of a block of a dict."""
+    """Return some entries along a mode of a block of a dict."""
     if comes_from(A, "xarray"):
         return A.isel({grid.dims[axis]: places})
     if comes_from(A, "pandas"):
@@ -787,14 +789,14 @@ def _part(A: Any, grid: Grid, axis: int, places: np.ndarray) -> Any:
 
 
 def _taken(A: Array, axis: int, places: np.ndarray) -> Array:
-    """Entries along a mode of an array of shape (n, m1, ..., mq)."""
+    """Return some entries along a mode of an array of shape (n, m1, ..., mq)."""
     if is_dask(A):
         return A[(slice(None),) * (1 + axis) + (places,)]
     return namespace_of(A).take(A, asarray_like(places, A), axis=1 + axis)
 
 
 def _array_of(X: Any) -> Any:
-    """An array in memory, or of Dask; others are read."""
+    """Return an array in memory or of Dask; other data are read into memory."""
     X = nan_for_masked(X)
     if is_dask(X):
         return X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X

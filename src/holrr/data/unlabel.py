@@ -69,7 +69,7 @@ def unlabel(
     X, y, sample_weight
         As in `fit`.
     groups : array of shape (n_samples,), optional
-        Groups of the samples, of which only the row labels are compared.
+        Groups of the samples. Only their row labels are compared with those of `X` and `y`.
     known : Labels, optional
         Labels of the fit, which must agree with those of the data.
     """
@@ -99,10 +99,11 @@ def unlabel(
 def unlabel_outputs(
     y: Any, dim: str | None = None, known: Labels | None = None, *, flat: bool = False
 ) -> tuple[Any, Labels]:
-    """Separate outputs from their labels, which must agree with known ones.
+    """Separate outputs from their labels, which must agree with known labels.
 
-    Dimensions are put in the order of the known ones. The sample dimension of xarray objects is by
-    default their first. With `flat`, the columns of a table stay one mode even if they have levels.
+    Dimensions are put in the order of the known labels. The default sample dimension of xarray
+    objects is the first one. With `flat`, the columns of a table stay one mode even if they have
+    levels.
     """
     if comes_from(y, "xarray") and dim is None:
         dim = dims_of(y)[0]
@@ -111,7 +112,7 @@ def unlabel_outputs(
 
 
 def unlabel_weights(sample_weight: Any) -> Any:
-    """Return weights of samples without labels, which were compared before."""
+    """Return weights of samples without their labels, which have already been compared."""
     if is_dataset(sample_weight):
         raise TypeError("sample_weight must be an array or a DataArray; got a Dataset.")
     return sample_weight.to_numpy() if comes_from(sample_weight, "xarray") else sample_weight
@@ -163,7 +164,7 @@ def _weights(weight: Any, grid: Grid, modes: tuple[int, ...], name: str, data: s
             f"{name} has dimensions {weight.dims}, but {data} has {tuple(dims)}. Use only "
             f"dimensions of {data}."
         )
-    # A table, or a Series without a name, has as many axes as there are modes.
+    # Without names, as in a table or an unnamed Series, there must be an axis for each mode.
     by_name = all(dim in dims for dim, _ in axes)
     if not by_name and len(axes) != len(modes):
         return weight
@@ -222,7 +223,7 @@ def unlabel_inputs(X: Any, dim: str | None, known: Labels | None, shape: Any = N
     X : object
         As in `fit`.
     dim : str or None
-        The sample dimension of xarray objects.
+        Sample dimension of xarray objects.
     known : Labels, optional
         Labels of the fit, which must agree with those of the inputs.
     shape : tuple, dict or None
@@ -481,7 +482,7 @@ def names_of_columns(columns: Any) -> list[str] | None:
     """Return names of features if the labels of columns have several levels or are not text.
 
     scikit-learn does not compare such labels, and would not notice wavelengths in another order.
-    Returns None if scikit-learn compares the labels, or if columns are only counted.
+    Returns None if scikit-learn compares the labels, or if columns are only numbered.
     """
     if columns.nlevels > 1:
         return [" / ".join(map(str, column)) for column in columns]
@@ -573,7 +574,7 @@ def _of_columns(
 def _unique(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return unique values, in the order of first appearance, and the index of each entry."""
     keys = values.tolist()
-    if values.dtype.kind in "fO":  # NaN as a key of a dict is not found again
+    if values.dtype.kind in "fO":  # NaN as the key of a dict cannot be looked up
         keys = ["nan\0" if isinstance(v, float) and v != v else v for v in keys]
     place = {v: k for k, v in enumerate(dict.fromkeys(keys))}
     codes = np.array([place[v] for v in keys])
@@ -655,7 +656,7 @@ def fold(y: Any, output_shape: Sequence[int]) -> Any:
     return y.reshape((found[0], *shape)) if hasattr(y, "reshape") else _folded(y, shape)
 
 
-# ---------------------------------------------------------------- the sample dimension
+# ---------------------------------------------------------------- sample dimension
 
 
 def has_dims(A: Any) -> bool:
@@ -666,7 +667,7 @@ def has_dims(A: Any) -> bool:
 
 
 def dims_of(A: Any) -> tuple[str, ...]:
-    """Return the dimensions, in the order of the variables, those with most dimensions first.
+    """Return the dimensions of the variables; those with most dimensions come first.
 
     For a dict, dimensions that all of its DataArrays have come first.
     """
@@ -685,7 +686,7 @@ def is_dataset(A: Any) -> bool:
 
 
 def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
-    """Return the sample dimension: the one that is given, known, shared, or the first."""
+    """Return the sample dimension: `given`, that of `known`, the shared one, or the first."""
     named = {name: dims_of(A) for name, A in (("X", X), ("y", y)) if has_dims(A)}
     fitted = None if known is None else known.sample_dim
     if not named:
@@ -743,7 +744,7 @@ def take_rows(A: Any, index: np.ndarray, dim: str | None) -> Any:
     index : array of int
         Positions of the samples.
     dim : str or None
-        The sample dimension of xarray objects.
+        Sample dimension of xarray objects.
     """
     if comes_from(A, "xarray"):
         return A.isel({dim if dim in A.dims else dims_of(A)[0]: index})

@@ -1,4 +1,4 @@
-"""Validated inputs beside those of a fit: their distances, and a warning where most are far."""
+"""Distances of new inputs from those of a fit, and a warning if most of them are unusual."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .arrays import is_dask, take
 
 __all__ = ["UnusualInputWarning", "distances", "warn_of_unusual"]
 
-# Fewer rows are not examined, and of more rows some are.
+# Minimum number of rows for a warning, and maximum number of rows that are examined.
 _FEW, _MOST = 5, 256
 _LEVEL = 0.999
 _BLOCK = 2**25
 
 
 class UnusualInputWarning(UserWarning):
-    """Most rows of X are unlike those that a model was fitted to.
+    """Warning that most rows of X are unlike the rows that a model was fitted to.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class UnusualInputWarning(UserWarning):
 
 
 def distances(model: InputModel, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """T2 and Q of each row, (n,), of validated inputs of any kind, in blocks on the host.
+    """Return T2 and Q of each row, (n,), of validated inputs, computed in blocks on the host.
 
     Parameters
     ----------
@@ -49,22 +49,23 @@ def distances(model: InputModel, X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dense(X: Any) -> np.ndarray:
-    """Rows as a NumPy array."""
+    """Convert rows to a NumPy array."""
     if is_sparse(X):
         return X.toarray()
     return np.asarray(X) if is_dask(X) else to_numpy(X)
 
 
 def warn_of_unusual(model: InputModel | None, X: Any) -> None:
-    """Warn where more than half of at least five rows are outside the limits of 99.9 percent.
+    """Warn if more than half of the rows are outside of the 99.9 percent limits of T2 or Q.
 
-    At most 256 rows are examined. Dask arrays, which are not computed yet, are not.
+    Fewer than five rows are not examined, and at most 256 rows are. Dask arrays are not examined,
+    since they are not computed yet.
 
     Parameters
     ----------
     model : InputModel or None
     X : array or sparse matrix of shape (n, n_features)
-        Validated.
+        Validated inputs.
     """
     if model is None or X.shape[0] < _FEW or is_dask(X):
         return
@@ -80,8 +81,8 @@ def warn_of_unusual(model: InputModel | None, X: Any) -> None:
     examined = "" if t2.size == n else " that were examined"
     warn(
         f"{n_outside} of {t2.size} rows of X{examined} are unlike the inputs that the model was "
-        f"fitted to: they are outside of {_LEVEL:.1%} limits of T2 and Q. Predictions for them are "
-        f"extrapolations. holrr.diagnostics.diagnose_inputs(model, X) shows which rows they are; "
-        f"check_inputs=False turns this check off.",
+        f"fitted to: they are outside of the {_LEVEL:.1%} limits of T2 or Q. Predictions for "
+        f"them are extrapolations. holrr.diagnostics.diagnose_inputs(model, X) shows which "
+        f"rows they are; check_inputs=False turns this check off.",
         UnusualInputWarning,
     )

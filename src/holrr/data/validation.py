@@ -68,7 +68,7 @@ __all__ += ["validate_inputs", "validate_points"]
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """Number and names of the features of a fit, the labels of its data, a model of its inputs."""
+    """Number and names of the features of a fit, labels of its data, and model of its inputs."""
 
     n_features: int
     features: np.ndarray | None = None  # of shape (n_features,)
@@ -87,13 +87,13 @@ class Names:
         return found
 
     def with_input_model(self, data: Any, splits: Sequence[Any] = ()) -> Names:
-        """With the `InputModel` of validated data, where these are samples in memory.
+        """Return the names with an `InputModel` of the data, if these are samples in memory.
 
         Parameters
         ----------
         data : Samples or Stream
         splits : sequence of pairs of arrays of int
-            Training and test samples of a search; interleaved folds by default.
+            Training and test samples of each split of a search; interleaved folds by default.
         """
         model = None
         if isinstance(data, Samples):
@@ -180,7 +180,7 @@ class Samples:
 
 
 def describe_inputs(X: Array, w: Array | None, splits: Sequence[Any] = ()) -> InputModel | None:
-    """The `InputModel` of validated inputs, from some rows of positive weight, on the host.
+    """Return the `InputModel` of validated inputs, from some rows of positive weight.
 
     Parameters
     ----------
@@ -349,9 +349,9 @@ def names_of_inputs(inputs: Inputs, dim: str | None, used: np.ndarray | None = N
     ----------
     inputs : Inputs
     dim : str or None
-        The sample dimension of xarray objects.
+        Sample dimension of xarray objects.
     used : array of int, optional
-        The columns that have values, if others are missing in every sample.
+        Columns that have values, if others are missing in every sample.
     """
     labels = None
     if used is not None:

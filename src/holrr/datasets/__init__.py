@@ -1,4 +1,4 @@
-"""Data to try the estimators on: synthetic tensors, images, climate, spectra, monthly weather."""
+"""Datasets: synthetic tensors, images, climate maps, spectra and monthly weather."""
 
 from ._forecast import make_forecast_windows
 from ._images import image_from_coef, load_image, make_image_regression, make_images

@@ -85,12 +85,12 @@ def make_forecast_windows(
 
 
 def _check_series(data: ArrayLike | Bunch, months: ArrayLike | None) -> tuple[Array, NDArray]:
-    """Return the series, and the month of each of its rows, or the row number."""
+    """Return the series, and the month of each row, or the row numbers if months are unknown."""
     if isinstance(data, Bunch):
         data, months = data.data, data.months if months is None else months
     series = np.asarray(data, dtype=float)
     if series.ndim < 1:
-        raise ValueError(f"data must have months as its first axis, got a number, data={data!r}.")
+        raise ValueError(f"data must be an array whose first axis is months, got data={data!r}.")
     if months is None:
         return series, np.arange(len(series))
     steps = np.asarray(months, dtype="datetime64[M]")
@@ -100,7 +100,7 @@ def _check_series(data: ArrayLike | Bunch, months: ArrayLike | None) -> tuple[Ar
             f"got an array of shape {steps.shape}."
         )
     if np.any(np.diff(steps) != np.timedelta64(1, "M")):
-        raise ValueError("months must increase by one month from row to row of data.")
+        raise ValueError("months must increase by one month from each row of data to the next.")
     return series, steps
 
 
@@ -119,7 +119,7 @@ def _calendar_columns(calendar: str | None, first: NDArray, n_harmonics: int) ->
     if calendar != "harmonics":
         raise ValueError(f"calendar must be 'harmonics' or None, got calendar={calendar!r}.")
     if first.dtype.kind != "M":
-        raise ValueError("calendar='harmonics' needs the months of data; pass months=...")
+        raise ValueError("calendar='harmonics' needs the months of all rows; pass months=...")
     if n_harmonics not in range(1, 7):
         raise ValueError(
             f"n_harmonics must be an int from 1 to 6, got n_harmonics={n_harmonics!r}."

@@ -1,4 +1,4 @@
-"""Three small images, drawn by code, as regression coefficients."""
+"""Three small images, which are drawn by code, as coefficients of regression problems."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def make_image_regression(
     noise : float, default=1.0
         Standard deviation of the Gaussian noise.
     random_state : int, RandomState instance or None, default=None
-        Determines the random draws.
+        Seed of the random draws.
 
     Returns
     -------
@@ -167,7 +167,10 @@ def _rgb(code: str) -> Array:
 
 
 def _cross() -> Array:
-    """Draw green on white on black; black rows do not add to the rank of the other four kinds."""
+    """Draw a green cross with a white border on black.
+
+    The image has four kinds of rows besides black rows, which do not increase the rank.
+    """
     image = np.zeros((50, 50, 3))
     for margin, half_width, colour in [(5, 9, "ffffff"), (8, 6, "1f9d55")]:
         reach = np.zeros(50, dtype=bool)
@@ -206,7 +209,7 @@ def _strokes(rows: Array) -> Array:
 
 
 def _triangles() -> Array:
-    """Draw triangles at four times the size and average, so that slanting edges are smooth."""
+    """Draw triangles at four times the size, and average pixels to smooth slanting edges."""
     size, zoom = 70, 4
     axis = (np.arange(size * zoom) + 0.5) / (size * zoom) - 0.5
     palette = np.stack([_rgb(code) for code in _TRIANGLE_COLOURS])
@@ -217,7 +220,7 @@ def _triangles() -> Array:
 def _triangle_number(x: Array, y: Array) -> NDArray[np.int64]:
     """Return the colour number of points of a square centred at 0.
 
-    It has eight sectors, each divided by a diamond.
+    The square has eight sectors. The edge of a diamond divides each sector in two.
     """
     sector = np.floor(np.arctan2(y, x) / (np.pi / 4)).astype(np.int64)
     inside = np.abs(x) + np.abs(y) < 0.5

@@ -19,12 +19,14 @@ TISSUES = ["liver", "lung", "skin", "kidney"]
 def make_ocean_forecast(*, random_state: Any = 0) -> Any:
     """Simulate sea surface temperature and the air temperature at stations in later months.
 
-    Three patterns of the sea vary with a memory of several months. Eight stations respond to them
-    in the six months that follow, with an effect that decreases with the lead time.
+    The amplitudes of three patterns of sea surface temperature are autocorrelated over several
+    months. They affect the air temperature at eight stations in the six months that follow. The
+    effect decreases with the lead time.
 
     Parameters
     ----------
     random_state : int, RandomState or None, default=0
+        Seed of the random draws.
 
     Returns
     -------
@@ -76,16 +78,18 @@ def make_tissue_spectra(*, random_state: Any = 1) -> tuple[Any, Any]:
     """Simulate blood markers of animals and absorption spectra of their tissues.
 
     Forty animals are measured three times each. Inflammation (CRP, IL6 and TNF) changes the spectra
-    around 460 nm, iron (Fe and Hb) around 600 nm, to a different degree in each tissue.
+    around 460 nm, and iron (Fe and Hb) around 600 nm. The size of the change differs between
+    tissues.
 
     Parameters
     ----------
     random_state : int, RandomState or None, default=1
+        Seed of the random draws.
 
     Returns
     -------
     markers : DataFrame of shape (120, 12)
-        The rows have the levels animal and replicate.
+        Blood markers. The rows have the levels animal and replicate.
     spectra : DataFrame of shape (120, 80)
         Absorbance. The columns have the levels tissue (4) and wavelength (20).
 

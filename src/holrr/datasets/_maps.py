@@ -68,7 +68,10 @@ def make_climate_maps(
 def _pattern(
     lat: np.ndarray, lon: np.ndarray, centre: float, middle: float, height: float, width: float
 ) -> np.ndarray:
-    """A warm centre, and a weaker cold centre 90 degrees to the west of it; in kelvin."""
+    """Return a pattern in kelvin: a warm centre, and a weaker cold centre 90 degrees to the west.
+
+    The cold centre is at 5 degrees south.
+    """
     warm = np.exp(-(((lat - centre) / height) ** 2) - ((lon - middle) / width) ** 2)
     cold = np.exp(-(((lat + 5) / 20) ** 2) - ((lon - middle + 90) / width) ** 2)
     return 1.5 * warm - 0.75 * cold

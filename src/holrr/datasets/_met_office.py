@@ -144,7 +144,7 @@ def fetch_met_office(
 def _check_month(name: str, value: Month) -> np.datetime64 | None:
     if value is None:
         return None
-    # A year without a month would silently mean its January, also as the end of a period.
+    # NumPy reads a year without a month as its January, even at the end of a period.
     if isinstance(value, str) and re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", value):
         return np.datetime64(value, "M")
     if isinstance(value, np.datetime64) and not np.isnat(value):
@@ -165,7 +165,7 @@ def _check_stations(stations: str | Sequence[str] | None) -> list[str]:
 
 
 def _check_station(name: str) -> str:
-    """Return the name as in the files, also for spellings such as "Ross-on-Wye"."""
+    """Return the short name of a station, also for spellings such as "Ross-on-Wye"."""
     plain = re.sub("[^a-z]", "", name.lower())
     if plain in STATIONS:
         return plain
@@ -212,7 +212,7 @@ def download_station(station: str, folder: Path, n_retries: int) -> None:
     pooch = need("pooch", "downloading the Met Office data needs pooch", "data")
     name = file_name(station)
     url = BASE_URL + name
-    # Without a checksum: the published files grow by a line every month.
+    # There is no checksum, since the published files grow by a line every month.
     cache = pooch.create(
         path=folder, base_url="", registry={name: None}, urls={name: url}, retry_if_failed=n_retries
     )

@@ -32,7 +32,7 @@ _ROW = re.compile(
 class StationTable:
     """Contents of one station file."""
 
-    title: str  # the first line: the name as spelled by the Met Office
+    title: str  # first line of the file: the name as spelled by the Met Office
     coordinates: tuple[float, float, float]  # degrees north and east, metres, of the latest site
     months: NDArray[np.datetime64]  # increasing, possibly with gaps
     values: NDArray[np.float64]  # (n_months, 5), NaN where missing
@@ -45,7 +45,7 @@ def read_station(path: str | Path) -> StationTable:
 
 
 def parse_station(text: str, source: str = "<text>") -> StationTable:
-    """Parse the text of one station file; errors name the file, as `source`, and the line."""
+    """Parse the text of one station file. Error messages name the file (`source`) and the line."""
     lines = text.splitlines()
     n_header = _count_header_lines(lines, source)
     months: list[np.datetime64] = []

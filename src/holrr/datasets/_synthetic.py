@@ -47,7 +47,7 @@ def make_tensor_regression(
         Shape ``(d1, ..., dp)`` of the outputs of a sample.
     rank : int, sequence of int or None, default=None
         Multilinear rank of ``W``, the input mode first. An int is the rank of every mode, capped at
-        the size of the mode; None is no constraint.
+        the size of the mode. None does not constrain the rank.
     kind : {"linear", "quadratic"}, default="linear"
         ``f(x) = x``, or ``f(x) = x kron x``, the ``n_features**2`` products ``x_i x_j``.
     noise : float, default=0.1
@@ -55,8 +55,8 @@ def make_tensor_regression(
     noise_unit : {"std", "variance"}, default="std"
         Whether `noise` is a standard deviation or a variance.
     snr : float or None, default=None
-        Signal-to-noise ratio: the standard deviation of all entries of the noiseless outputs over
-        that of the noise. It replaces `noise` if given.
+        Signal-to-noise ratio: the standard deviation of all entries of the noiseless outputs
+        divided by the standard deviation of the noise. It replaces `noise` if given.
     noise_kind : {"isotropic", "anisotropic"}, default="isotropic"
         Anisotropic noise is strong in a few random directions of the mode `noise_mode`. Its
         variance, averaged over the outputs of a sample, is that of the isotropic noise.
@@ -65,7 +65,8 @@ def make_tensor_regression(
     n_noise_directions : int, default=2
         Number of strong directions of anisotropic noise.
     noise_ratio : float, default=10.0
-        Standard deviation in the strong directions over that in the others.
+        Standard deviation of anisotropic noise in the strong directions, divided by its standard
+        deviation in all other directions.
     normalize : bool or None, default=None
         Whether to divide ``W``, and so the noiseless outputs, by the standard deviation of the
         noiseless outputs before noise is added. None means True for quadratic data and False for
@@ -73,7 +74,7 @@ def make_tensor_regression(
     return_coef : bool, default=False
         Whether to also return ``W``.
     random_state : int, RandomState instance or None, default=None
-        Determines the random draws.
+        Seed of the random draws.
 
     Returns
     -------
@@ -199,7 +200,7 @@ def _check_rank(rank: int | Sequence[int] | None, shape: tuple[int, ...]) -> tup
 
 
 def _attainable(ranks: tuple[int, ...]) -> tuple[int, ...]:
-    """Lower the entry, if any, that exceeds the product of the others."""
+    """Return the nearest possible rank: no entry exceeds the product of the others."""
     return tuple(min(r, prod(ranks[:i] + ranks[i + 1 :])) for i, r in enumerate(ranks))
 
 
@@ -261,7 +262,7 @@ def _check_directions(shape: tuple[int, ...], mode: int, n_directions: int, rati
 def _shaping_matrix(
     size: int, n_directions: int, ratio: float, rng: np.random.RandomState
 ) -> Array:
-    """Return the symmetric root of a covariance of mean variance one, strong in few directions."""
+    """Return the symmetric root of a covariance with mean variance one and strong directions."""
     Q, _ = np.linalg.qr(rng.standard_normal((size, size)))
     scale = np.ones(size)
     scale[:n_directions] = ratio

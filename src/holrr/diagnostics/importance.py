@@ -24,7 +24,7 @@ from ..data.validation import validate_inputs
 
 __all__ = ["selectivity_ratio", "vip"]
 
-# Bytes of rows that are converted to float64 together.
+# Number of bytes of rows that are converted to float64 at a time.
 _BLOCK = 2**25
 
 _VIP = "vip"
@@ -34,7 +34,7 @@ _RATIO = "selectivity_ratio"
 def vip(
     model: Any, X: Any, *, by: Any = None, sample_weight: Any = None, standardize: bool = False
 ) -> Any:
-    r"""Variable importance in projection (VIP) of each input of a linear model.
+    r"""Compute the variable importance in projection (VIP) of each input of a linear model.
 
     The predictions for `X`, about their means, are a sum of uncorrelated components. Component a
     has the variance :math:`\sigma_a^2` (squared singular values of the predictions) and is a
@@ -49,46 +49,47 @@ def vip(
     Parameters
     ----------
     model : estimator
-        A fitted linear model, a search over such models, or a penalised model. Coefficients of own
-        inputs count, and so do all models of a stack. Kernel models have no coefficients of inputs
-        and are refused.
+        A fitted linear model, a search over linear models, or a penalised model. The coefficients
+        include those of own inputs and of all models of a stack. Kernel models have no
+        coefficients of inputs and raise an error.
     X : array of shape (n_samples, n_features)
-        Inputs, usually those of the fit, as `predict` takes them.
+        Inputs, usually those of the fit, in the format that they had in `fit`.
     by : str, int or tuple of them, optional
-        ``"blocks"`` gives one number for each block of inputs: the blocks of the fit, or else the
-        variables of a Dataset or the arrays of a dict. The name of a mode of X, or its position
-        among the axes of a sample, gives one number for each entry along it; a tuple names several
-        modes. By default there is one number for each input.
+        ``"blocks"`` returns one number for each block of inputs: the blocks of the fit or, without
+        them, the variables of a Dataset or the arrays of a dict. The name of a mode of X, or its
+        position among the axes of a sample, returns one number for each entry of the mode. A tuple
+        names several modes. By default, there is one number for each input.
     sample_weight : array of shape (n_samples,), optional
-        Weights of the samples, those of the fit for instance.
+        Weights of the samples, such as those of the fit.
     standardize : bool, default=False
-        Whether the weights :math:`w_a` are multiplied by the standard deviations of the inputs. The
-        result then does not depend on the units of the inputs: it is the VIP of the same
-        predictions for standardised inputs.
+        Whether to multiply the weights :math:`w_a` by the standard deviations of the inputs. The
+        result is then the VIP of the same predictions for standardised inputs, which does not
+        depend on the units of the inputs.
 
     Returns
     -------
     array of shape (n_features,) or (m1, ..., mq)
-        As `coef_` without the outputs: NaN for inputs that were dropped, and a dict for several
-        blocks. A Series where `X` is a table of pandas, a DataArray or Dataset where it is one.
-        With ``by="blocks"`` a dict from names of blocks to numbers.
+        VIP of each input, with the input modes of `coef_`: NaN for inputs that were dropped, and a
+        dict if `X` has several blocks. If `X` is a DataFrame, the result is a Series. If `X` is a
+        DataArray or a Dataset, the result has the same type. With ``by="blocks"``, the result is a
+        dict from names of blocks to numbers.
 
     See Also
     --------
-    selectivity_ratio : Explained over residual variance of each input.
-    holrr.plotting.ImportanceDisplay : Draws both.
+    selectivity_ratio : Ratio of explained and residual variance of each input.
+    holrr.plotting.ImportanceDisplay : Plot of VIP or selectivity ratio.
 
     Notes
     -----
     In partial least squares the components are those of the algorithm, with X weights :math:`w_a`
     and the sums of squares of y that they explain [1]_. A ridge or low-rank model has no such
     sequence. Its components are the singular directions of its predictions, which do not depend on
-    the rotation of `factors_`. For inputs that are uncorrelated and have equal variances both are
-    the same. A model with one output has one component, and its VIP are the absolute coefficients
+    the rotation of `factors_`. For uncorrelated inputs with equal variances both definitions
+    agree. A model with one output has one component, and its VIP are the absolute coefficients
     divided by their root mean square.
 
-    Outputs have the `output_weight` of the fit. With outputs in different units, scale them first:
-    the output with the largest variance counts most.
+    Outputs have the `output_weight` of the fit. The output with the largest variance counts most,
+    so scale outputs in different units first.
 
     The VIP of a block, or of an entry along a mode, is the root of the mean of the squared VIP of
     its inputs. For input weights that are products of one vector for each mode it is the VIP of
@@ -130,7 +131,7 @@ def selectivity_ratio(
     average: str | None = "pooled",
     sample_weight: Any = None,
 ) -> Any:
-    r"""Selectivity ratio of each input of a linear model: explained over residual variance.
+    r"""Compute the selectivity ratio of each input: explained divided by residual variance.
 
     Target projection [1]_ projects the inputs on the predictions of an output: the target-projected
     score :math:`t = X_c b / \|b\|` of coefficients b explains the share :math:`r_{jk}^2` of the
@@ -154,26 +155,26 @@ def selectivity_ratio(
     X : array of shape (n_samples, n_features)
         As in `vip`.
     by : str, int or tuple of them, optional
-        As in `vip`. The ratio of a block, or of an entry along a mode, is that of the mean of
+        As in `vip`. The ratio of a block, or of an entry of a mode, is computed from the mean of
         :math:`E_j` over its inputs, each in units of its standard deviation.
     average : {"pooled", "uniform"} or None, default="pooled"
-        "pooled" is the formula above, with the `output_weight` of the fit. "uniform" takes the
-        plain mean of :math:`r_{jk}^2` over outputs, which does not depend on their units. None
-        gives the ratio of each output.
+        "pooled" is the formula above, with the `output_weight` of the fit. "uniform" uses the
+        unweighted mean of :math:`r_{jk}^2` over outputs, which does not depend on their units. None
+        returns the ratio of each output.
     sample_weight : array of shape (n_samples,), optional
-        Weights of the samples, those of the fit for instance.
+        Weights of the samples, such as those of the fit.
 
     Returns
     -------
     array of shape (n_features,) or (m1, ..., mq)
-        As `vip` returns it. With ``average=None`` the output modes follow, as in `coef_`; a
-        DataFrame of inputs by outputs where `X` is a table of pandas. Infinite where the
-        predictions determine an input, and 0 for inputs that do not vary.
+        Selectivity ratios, in the format of `vip`. With ``average=None`` the output modes follow,
+        as in `coef_`; if `X` is a DataFrame, the result is a DataFrame of inputs by outputs. The
+        ratio is infinite if the predictions determine an input, and 0 for constant inputs.
 
     See Also
     --------
     vip : Variable importance in projection.
-    holrr.plotting.ImportanceDisplay : Draws both.
+    holrr.plotting.ImportanceDisplay : Plot of VIP or selectivity ratio.
 
     Notes
     -----
@@ -195,7 +196,7 @@ def selectivity_ratio(
     >>> from holrr.diagnostics import selectivity_ratio
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(500, 3))
-    >>> X[:, 1] = X[:, 0] + X[:, 1]  # goes with the first input, without an effect of its own
+    >>> X[:, 1] = X[:, 0] + X[:, 1]  # correlated with the first input, without an effect on y
     >>> y = X[:, 0] + 0.5 * X[:, 2] + 0.1 * rng.normal(size=500)
     >>> selectivity_ratio(RLS().fit(X, y), X).round(1)
     array([3.6, 0.7, 0.3])
@@ -215,7 +216,7 @@ def selectivity_ratio(
 
 
 def _project(model: Any, X: Any, sample_weight: Any) -> core.Projection:
-    """Second moments of checked inputs and of their predictions."""
+    """Return second moments of validated inputs and of their predictions."""
     _check_linear(model)
     if sample_weight is not None:
         labels = model.labels_ or Labels()
@@ -238,8 +239,8 @@ def _project(model: Any, X: Any, sample_weight: Any) -> core.Projection:
     projection = core.project(blocks(), L, Q, mean)
     if projection.energy == 0:
         raise ValueError(
-            "the model predicts the same outputs for all samples of X, so that its inputs have no "
-            "importance: its coefficients are zero, or X does not vary."
+            "the importance of inputs is undefined, since the model predicts the same outputs for "
+            "all samples of X: its coefficients are zero, or X does not vary."
         )
     return projection
 
@@ -262,13 +263,13 @@ def _check_linear(model: Any) -> None:
 
 
 def _known_outputs(model: Any) -> np.ndarray:
-    """Which outputs were ever observed, of shape (d1, ..., dp)."""
+    """Return a mask of the outputs that were observed in the fit, of shape (d1, ..., dp)."""
     b = model._intercept
     return np.isfinite(np.asarray(b) if isinstance(b, float) else to_numpy(b))
 
 
 def _blocks(X: Any, sample_weight: Any) -> Callable[[], Iterator[tuple[np.ndarray, np.ndarray]]]:
-    """A function that reads the inputs in blocks of rows in float64, each with its weights."""
+    """Return a function that yields blocks of rows in float64, with the weights of the rows."""
     if is_dask(X):
         from ..streaming.dask import known_chunks
 
@@ -306,20 +307,20 @@ def _grouped(
     finish: Callable[[np.ndarray], np.ndarray],
     name: str,
 ) -> Any:
-    """Means over blocks, or over all modes of X but some.
+    """Average values over the inputs of each block, or over all modes of X except `by`.
 
     Parameters
     ----------
     model : estimator
     X : object
-        Inputs, whose kind the result has.
+        Inputs, which determine the type of the result.
     values : array of shape (n_used, ...)
-        For each input that is used.
+        Values of each input that the model uses.
     by : as in `vip`
     finish : callable
-        Applied to the means.
+        Function that is applied to the means.
     name : str
-        Of the result.
+        Name of the result.
     """
     if isinstance(by, str) and by == "blocks":
         found = {b: finish(_mean(values[j], (0,))) for b, j in _blocks_of(model).items()}
@@ -335,20 +336,20 @@ def _grouped(
             continue
         others = tuple(k for k in range(len(grid.dims)) if k not in axes)
         mean = _mean(part, others)
-        order = np.argsort(np.argsort(axes))  # where the modes are among those that are left
+        order = np.argsort(np.argsort(axes))  # positions of the modes among the remaining modes
         mean = np.moveaxis(mean, order, range(len(axes)))
         means[grid.name] = (grid, axes, finish(mean))
     if not means:
         dims = [f"{grid.name}: {grid.dims}" if grid.name else str(grid.dims) for grid in grids]
         raise ValueError(
-            f"by={by!r} is no mode of X, which has {', '.join(dims)}; it must be 'blocks', the "
+            f"by={by!r} is not a mode of X, which has {', '.join(dims)}; it must be 'blocks', the "
             f"name of a mode, its position among the axes of a sample, or a tuple of such modes."
         )
     return by_input_mode(model, X, means, name)
 
 
 def _axes(wanted: Sequence[Any], grid: Grid) -> tuple[int, ...] | None:
-    """Positions of modes in a grid, or None where it does not have all of them."""
+    """Return the positions of modes in a grid, or None if the grid lacks one of them."""
     found = []
     for mode in wanted:
         if isinstance(mode, str) and mode in grid.dims:
@@ -361,7 +362,7 @@ def _axes(wanted: Sequence[Any], grid: Grid) -> tuple[int, ...] | None:
 
 
 def _mean(values: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Mean over the inputs along some axes that are used; NaN where there are none."""
+    """Return the mean along some axes over the inputs that are used; NaN without such inputs."""
     seen = np.isfinite(values) | np.isinf(values)
     count = seen.sum(axis=axes)
     total = np.where(seen, values, 0.0).sum(axis=axes)
@@ -369,7 +370,7 @@ def _mean(values: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _blocks_of(model: Any) -> dict[str, np.ndarray]:
-    """The columns that are used of each block of inputs."""
+    """Return the columns of each block of inputs that the model uses."""
     labels = model.labels_ or Labels()
     n = model.n_features_in_
     used = np.arange(n) if labels.used is None else labels.used

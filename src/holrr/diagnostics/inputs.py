@@ -1,4 +1,4 @@
-"""Unusual inputs: Hotelling's T2 and Q of new rows, with limits from the rows of a fit."""
+"""Diagnostics of unusual inputs: Hotelling's T2 and Q of new rows, with limits."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ __all__ = ["InputDiagnostics", "check_level", "diagnose_inputs", "labelled_frame
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InputDiagnostics:
-    """Distances of rows from the rows of a fit, as `diagnose_inputs` returns them.
+    """Distances of rows of inputs from the training inputs, with limits.
+
+    `diagnose_inputs` returns this object.
 
     Parameters
     ----------
     t2 : array of shape (n_samples,)
-        Hotelling's T2: squared scores over their variances, added up over the principal components
-        of the training inputs.
+        Hotelling's T2: the sum over the principal components of the training inputs of the squared
+        scores divided by their variances.
     q : array of shape (n_samples,)
-        Squared residuals that the components leave, each input's over its own residual variance,
-        added up over the inputs.
+        Q residual: the sum over the inputs of the squared residuals from the components, each
+        divided by the residual variance of the input.
     model : InputModel
-        Of the training inputs.
+        Principal components and limits of the training inputs.
     level : float
-        Share of ordinary rows that is below each limit.
+        Share of ordinary rows below each limit.
     labels : array of shape (n_samples,), or None
-        Labels of the rows, where these have some.
+        Labels of the rows, if `X` has labels.
 
     Attributes
     ----------
@@ -80,43 +82,50 @@ class InputDiagnostics:
     def dmodx(self) -> np.ndarray:
         """Distance to the model of X, ``sqrt(q / n_features)``, of shape (n_samples,).
 
-        It is the root mean square of the residuals, each in units of the standard deviation that
-        the residuals of its input have in held-out training rows: about one in ordinary rows.
+        It is the root mean square of the residuals of all inputs. Each residual is divided by the
+        standard deviation of the residuals of the same input in held-out training rows, so that
+        DModX is about one in ordinary rows.
         """
         return np.sqrt(self.q / self.model.n_features)
 
     @property
     def dmodx_limit(self) -> float:
-        """Limit of DModX, which is exceeded where that of Q is."""
+        """Limit of DModX. A row exceeds it if and only if it exceeds the limit of Q."""
         return float(np.sqrt(self.q_limit / self.model.n_features))
 
     @property
     def outside(self) -> np.ndarray:
-        """Which rows exceed the limit of T2 or that of Q, of shape (n_samples,)."""
+        """Mask of the rows that exceed the limit of T2 or of Q, of shape (n_samples,)."""
         t2_limit, q_limit = self.model.limits(self.level)
         return (self.t2 > t2_limit) | (self.q > q_limit)
 
     @property
     def n_components(self) -> int:
-        """Number of principal components that T2 consists of."""
+        """Number of principal components in T2."""
         return self.model.components.shape[1]
 
     def at(self, level: float) -> InputDiagnostics:
-        """The same distances with the limits of another level.
+        """Return the same distances with the limits of another level.
 
         Parameters
         ----------
         level : float
+            Share of ordinary rows below each of the two limits, between 0 and 1.
+
+        Returns
+        -------
+        InputDiagnostics
+            The same distances with other limits.
         """
         return InputDiagnostics(self.t2, self.q, self.model, check_level(level), self.labels)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each sample, under its label.
+        """Return the distances as a pandas DataFrame, with the labels of the rows as index.
 
         Returns
         -------
         DataFrame
-            With the columns ``t2``, ``q``, ``dmodx`` and ``outside``.
+            Table with the columns ``t2``, ``q``, ``dmodx`` and ``outside``.
         """
         columns = {"t2": self.t2, "q": self.q, "dmodx": self.dmodx, "outside": self.outside}
         return labelled_frame(columns, self.labels)
@@ -131,25 +140,27 @@ class InputDiagnostics:
 
 
 def diagnose_inputs(model: Any, X: Any, *, level: float = 0.99) -> InputDiagnostics:
-    """How far rows of inputs lie from those that a model was fitted to.
+    """Compute distances of rows of inputs from the training inputs of a model, with limits.
 
-    Predictions for rows far from the training data are extrapolations. Two distances find them,
-    both with limits from the training rows (docs/diagnostics.md): Hotelling's T2 within the
+    Predictions for rows far from the training inputs are extrapolations. Two distances detect such
+    rows, both with limits from the training rows (docs/diagnostics.md): Hotelling's T2 within the
     principal components of the training inputs, and Q, the distance from these components.
 
     Parameters
     ----------
     model : estimator, Pipeline or InputMonitor
-        Linear and penalised models that were fitted to at least 10 samples in memory, or a pipeline
-        that ends with one of them. For all others, fit an `InputMonitor` to the inputs.
+        A linear or penalised model that was fitted to at least 10 samples in memory, or a pipeline
+        that ends with such a model. For all other models, fit an `InputMonitor` to the inputs and
+        pass it in place of the model.
     X : array of shape (n_samples, n_features)
-        As for `predict`.
+        Inputs, in the format that they had in `fit`.
     level : float, default=0.99
-        Share of ordinary rows that is below each of the two limits, between 0 and 1.
+        Share of ordinary rows below each of the two limits, between 0 and 1.
 
     Returns
     -------
     InputDiagnostics
+        Distances of the rows, and limits.
 
     Examples
     --------
@@ -179,7 +190,7 @@ def diagnose_inputs(model: Any, X: Any, *, level: float = 0.99) -> InputDiagnost
 
 
 def _why_none(model: Any) -> str:
-    """Why a fitted estimator has no model of its inputs, and what to do."""
+    """Return an error message: why an estimator has no model of its inputs, and what to do."""
     name = type(model).__name__
     instead = (
         "Fit holrr.diagnostics.InputMonitor to rows of X, and pass it in place of the model: "
@@ -200,16 +211,16 @@ def _why_none(model: Any) -> str:
 
 
 def check_level(level: Any) -> float:
-    """A share between 0 and 1."""
+    """Return `level` as a float; raise an error if it is not between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, (int, float, np.number)):
         raise TypeError(f"level must be a number; got {level!r}.")
     if not 0 < float(level) < 1:
-        raise ValueError(f"level must be above 0 and below 1, 0.99 for instance; got {level!r}.")
+        raise ValueError(f"level must be above 0 and below 1, such as 0.99; got {level!r}.")
     return float(level)
 
 
 def labelled_frame(columns: dict[str, np.ndarray], labels: np.ndarray | None) -> Any:
-    """A table of pandas, whose rows have the labels of samples."""
+    """Return a pandas DataFrame with the labels of the samples as index."""
     pandas = need("pandas", "to_frame needs pandas", "table")
     index = None
     if labels is not None:

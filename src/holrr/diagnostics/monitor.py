@@ -1,4 +1,4 @@
-"""Limits of inputs for models that have none of their own."""
+"""T2 and Q limits of inputs, for models that do not store limits."""
 
 from __future__ import annotations
 
@@ -20,34 +20,36 @@ __all__ = ["InputMonitor"]
 
 
 class InputMonitor(BaseEstimator):
-    """T2 and Q limits of inputs alone, for models that have none.
+    """T2 and Q limits of inputs, for models that do not store limits.
 
-    Linear models that are fitted to samples in memory keep such limits themselves. Kernel models,
-    and models of moments, sparse inputs and data that are read in blocks do not: fit an
-    `InputMonitor` to their inputs, or to some rows of them, and pass it to `diagnose_inputs`.
+    Linear models that are fitted to samples in memory store such limits. Kernel models, and models
+    that are fitted to moments, sparse inputs or data that are read in blocks, do not. For these
+    models, fit an `InputMonitor` to all or some rows of the inputs, and pass it to
+    `diagnose_inputs`.
 
-    At most 500 rows are used, fewer of many inputs: one from each of equal stretches. Only these
-    are read of memory maps, HDF5, Zarr and Dask arrays.
+    The fit uses at most 500 rows, and fewer rows if there are many inputs. The rows are evenly
+    spaced. Of memory maps, HDF5, Zarr and Dask arrays, only these rows are read.
 
     Parameters
     ----------
     cv : int, splitter or iterable, optional
-        Folds whose rows are held out to find the limits, as in scikit-learn. By default five folds,
-        of which each holds out every fifth row. Samples of a group, or times that are near each
-        other, should be held out together. For data in memory.
+        Folds whose rows are held out to compute the limits, as in scikit-learn. By default, there
+        are five folds, and each holds out every fifth row. Samples of one group, and samples at
+        neighbouring times, should be held out together. `cv` needs data in memory.
     missing_features : {"raise", "drop"}, default="raise"
-        Whether inputs that are NaN in every row are an error or are left out.
+        How to handle inputs that are NaN in every row. "raise" raises an error, and "drop" leaves
+        these inputs out.
     sample_dim : str, optional
-        Which dimension of xarray's objects the samples are along.
+        Name of the sample dimension of xarray objects.
 
     Attributes
     ----------
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of shape (n_features,)
-        Names of the features, where they have some.
+        Names of the features, if `X` had names in `fit`.
     labels_ : Labels or None
-        Labels of the inputs, with which those of other inputs are compared.
+        Labels of the inputs. Labels of new inputs are compared with them.
 
     Examples
     --------
@@ -58,7 +60,7 @@ class InputMonitor(BaseEstimator):
     >>> X = latent @ rng.normal(size=(2, 30)) + 0.1 * rng.normal(size=(300, 30))
     >>> monitor = InputMonitor().fit(X)
     >>> new = X[:3].copy()
-    >>> new[1, 4] += 3.0  # a reading that does not fit the other ones
+    >>> new[1, 4] += 3.0  # a value that does not fit the other inputs
     >>> diagnose_inputs(monitor, new).outside
     array([False,  True, False])
     """
@@ -80,22 +82,23 @@ class InputMonitor(BaseEstimator):
         self.sample_dim = sample_dim
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Any:
-        """Find components and limits.
+        """Compute principal components and limits of the inputs.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features), table, or object of xarray
-            Arrays may have modes, and may be the blocks of a dict.
+            Inputs. Arrays may have several modes. A dict of arrays has one block for each array.
         y : outputs, optional
-            Which tell the samples of an object of xarray from its features.
+            Used only to find the sample dimension of xarray objects.
         sample_weight : array of shape (n_samples,), optional
-            Samples without weight are left out.
+            Weights of the samples. Samples without weight are left out.
         groups : array of shape (n_samples,), optional
-            Groups of the samples, for splitters that use them.
+            Group labels of the samples, for splitters such as ``GroupKFold``.
 
         Returns
         -------
         self
+            The fitted monitor.
         """
         self._validate_params()
         refuse_sparse(X)
@@ -129,9 +132,9 @@ class InputMonitor(BaseEstimator):
         return self
 
     def _read(self, inputs: Inputs, weights: np.ndarray | None) -> tuple[Any, Any]:
-        """The inputs, of which only the rows that are used are read where they are not in memory.
+        """Return the inputs, and the indices of their rows among all rows.
 
-        The second value says which rows they are.
+        If the inputs are not in memory, only the rows that are used are read.
         """
         X = inputs.X
         if not (is_dask(X) or is_on_disk(X) or isinstance(X, np.memmap)):

@@ -1,4 +1,4 @@
-"""Outliers among training rows: held-out residuals of each row, with a limit."""
+"""Outliers among training rows: held-out residuals of each row, with limits."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ from .inputs import check_level, labelled_frame
 
 __all__ = ["Outliers", "find_outliers"]
 
-# Residuals of fewer times the rounding of the outputs count as zero.
+# Residuals below this multiple of the rounding error of the outputs count as zero.
 _DIGITS = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outliers:
-    """Held-out residuals of training rows, as `find_outliers` returns them.
+    """Held-out residuals of training rows, with limits.
+
+    `find_outliers` returns this object.
 
     Parameters
     ----------
     residuals : array of shape (n_samples,)
-        Root mean square, over the observed outputs of a row, of its studentised held-out residuals:
-        about one in ordinary rows. NaN for rows that were not held out.
+        Root mean square of the studentised held-out residuals over the observed outputs of each
+        row. It is about one in ordinary rows, and NaN for rows that were not held out.
     limits : array of shape (n_samples,)
-        The limit of each row; it is the same for rows with the same number of observed outputs.
+        Limit of each row. It is the same for rows with the same number of observed outputs.
     level : float
-        Share of ordinary rows that is below the limit.
+        Share of ordinary rows below the limit.
     labels : array of shape (n_samples,), or None
-        Labels of the rows, where these have some.
+        Labels of the rows, if the data have labels.
 
     Examples
     --------
@@ -63,22 +65,22 @@ class Outliers:
 
     @property
     def outside(self) -> np.ndarray:
-        """Which rows are above their limit, of shape (n_samples,)."""
+        """Mask of the rows above their limit, of shape (n_samples,)."""
         with np.errstate(invalid="ignore"):
             return self.residuals > self.limits
 
     @property
     def order(self) -> np.ndarray:
-        """Positions of the rows, the one farthest beyond its limit first; those without last."""
+        """Positions of the rows by decreasing ratio of residual and limit; rows with NaN last."""
         return np.argsort(-(self.residuals / self.limits), kind="stable")
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each sample, under its label.
+        """Return the residuals as a pandas DataFrame, with the labels of the rows as index.
 
         Returns
         -------
         DataFrame
-            With the columns ``residual``, ``limit`` and ``outside``.
+            Table with the columns ``residual``, ``limit`` and ``outside``.
         """
         columns = {"residual": self.residuals, "limit": self.limits, "outside": self.outside}
         return labelled_frame(columns, self.labels)
@@ -104,32 +106,35 @@ def find_outliers(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> Outliers:
-    """Training rows whose outputs do not fit the rest of the data.
+    """Find training rows whose held-out residuals exceed a limit.
 
-    Each row is predicted by a fit that has not seen it. Its residuals, over the spread of the
-    prediction and the noise of each output, are summarised by their root mean square. Noise and
-    limit come from medians and quantiles over the rows, so that outliers do not hide each other as
-    long as they are less than a tenth of the rows; see docs/diagnostics.md.
+    Each row is predicted by a fit that has not seen it. Its residuals are divided by the standard
+    deviation of a new observation of each output, and summarised by their root mean square. The
+    noise and the limits come from medians and quantiles over the rows, so that outliers do not hide
+    each other as long as they are less than a tenth of the rows. See docs/diagnostics.md.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        Fitted `RLSCV`, `LRRCV`, `HOLRRCV` and their kernel versions have the held-out residuals of
-        their samples, where these were in memory, also as the last step of a pipeline. Any other
-        estimator, fitted or not, needs `X` and `y`.
+        A fitted `RLSCV`, `LRRCV` or `HOLRRCV` or one of their kernel versions, or a pipeline that
+        ends with one of them. If its samples were in memory, it contains their held-out residuals.
+        Any other estimator, fitted or not, needs `X` and `y`.
     X, y : arrays of shape (n_samples, n_features) and (n_samples, d1, ..., dp), optional
-        As in `fit`. Copies of the model are fitted to all folds but one, and predict it.
+        Inputs and outputs, as in `fit`. For each fold, a copy of the model is fitted to the other
+        folds and predicts the fold.
     level : float, default=0.99
-        Share of ordinary rows that is below the limit, between 0 and 1: one in a hundred is above
-        it by chance. A level of ``1 - 0.05 / n_samples`` has a chance of five percent that any is.
+        Share of ordinary rows below the limit, between 0 and 1. With 0.99, one in a hundred
+        ordinary rows is above the limit by chance. With ``1 - 0.05 / n_samples``, the probability
+        that any ordinary row is above the limit is about five percent.
     cv : int, splitter or iterable, default=5
-        Folds, as in scikit-learn; used with `X` and `y`.
+        Folds, as in scikit-learn. Used only with `X` and `y`.
     sample_weight, groups : arrays of shape (n_samples,), optional
-        As in the `fit` of a search; used with `X` and `y`.
+        As in the `fit` of a search. Used only with `X` and `y`.
 
     Returns
     -------
     Outliers
+        Residuals and limits of the rows.
 
     Examples
     --------
@@ -143,7 +148,7 @@ def find_outliers(
     """
     level = check_level(level)
     if (X is None) != (y is None):
-        raise TypeError("find_outliers takes both X and y, or none of them.")
+        raise TypeError("find_outliers needs both X and y, or neither of them; got only one.")
     if X is None:
         model = model[-1] if isinstance(model, Pipeline) else model
         check_is_fitted(model)
@@ -161,17 +166,17 @@ def find_outliers(
 
 
 def _held_out(model: Any, X: Any, y: Any, cv: Any, sample_weight: Any, groups: Any) -> RowResiduals:
-    """Residuals of each row, from copies of the model that are fitted without its fold."""
+    """Return the residuals of each row, from copies of the model fitted without its fold."""
     if isinstance(model, Pipeline):
         raise TypeError(
-            "find_outliers does not fit pipelines to folds: pass the last step and the inputs that "
-            "it gets, find_outliers(pipe[-1], pipe[:-1].transform(X), y)."
+            "find_outliers does not fit pipelines to folds. Pass the last step and its inputs: "
+            "find_outliers(pipe[-1], pipe[:-1].transform(X), y)."
         )
     data, names = validate(model, X, y, sample_weight, groups=groups)
     if not isinstance(data, Samples):
         raise ValueError(
-            "find_outliers needs samples in memory, and these are read in blocks or sparse; pass "
-            "some of the rows as arrays."
+            "find_outliers needs dense samples in memory, but X or y is sparse or read in blocks. "
+            "Pass some of the rows as arrays."
         )
     dim = sample_dimension(getattr(model, "sample_dim", None), X, y, names.labels)
     splits = check_splits(cv, data.X, data.Y, groups, data.w)
@@ -189,7 +194,7 @@ def _held_out(model: Any, X: Any, y: Any, cv: Any, sample_weight: Any, groups: A
         checked = validate_inputs(fitted, take_rows(X, test, dim), sparse=True)
         found = [to_numpy(A) for A in fitted._evaluate(checked, "_noise" in vars(fitted))]
         E = (Y[test] - found[0]).reshape(test.size, -1)
-        if len(found) == 2:  # standard deviations over the noise are what leverage adds
+        if len(found) == 2:  # std / noise is the factor of the leverage
             noise = np.asarray(to_numpy(fitted._noise_level()), dtype=float)
             with np.errstate(invalid="ignore", divide="ignore"):
                 spread = (found[1] / noise).reshape(test.size, -1)

@@ -17,7 +17,7 @@ __all__ = ["Estimate", "Jackknife", "StandardErrors", "aligned"]
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Numbers with their standard errors.
+    """Estimates with their standard errors.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class StandardErrors:
     def rank_stability(self) -> float:
         """Share of the fits or searches without one group that have the ranks of all data."""
         if self.ranks is None:
-            raise AttributeError("rank_stability is available only with stability=True.")
+            raise AttributeError("rank_stability needs standard_errors(..., stability=True).")
         return float(np.mean([rank == self.rank for rank in self.ranks]))
 
     def to_xarray(self) -> Any:
@@ -173,8 +173,8 @@ class StandardErrors:
 class Jackknife:
     """Sums over fits without one group, for the standard errors of an array.
 
-    Let `h` be the weight of all samples over that of a group, and `d` the change of the estimate
-    without this group. The bias is ``sum (1 - 1/h) d``, and the variance is the mean of
+    Let `h` be the weight of all samples divided by that of a group, and `d` the change of the
+    estimate without this group. The bias is ``sum (1 - 1/h) d``, and the variance is the mean of
     ``(bias - (h - 1) d)^2 / (h - 1)``. For K equal groups it is ``(K - 1)/K sum (d - mean d)^2``.
     Changes are divided by a power of two, so that their squares neither overflow nor underflow.
     """

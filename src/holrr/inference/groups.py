@@ -76,7 +76,7 @@ def group_data(
 
 
 def _with_robust_weights(model: Any, data: Samples | Stream, names: Names) -> Samples | Stream:
-    """Data with the weights of a robust loss, which are the same in all refits."""
+    """Return data with the weights of a robust loss, which are the same in all refits."""
     if getattr(model, "loss", "squared") == "squared":
         return data
     known = model.output_weight, data, names.labels, ignores_missing(model)
@@ -86,7 +86,7 @@ def _with_robust_weights(model: Any, data: Samples | Stream, names: Names) -> Sa
 
 
 def _squared(model: Any) -> Any:
-    """A clone without the robust loss, whose weights the data have already."""
+    """Return a clone with the squared loss, since the data include the robust weights."""
     return clone(model).set_params(**({"loss": "squared"} if hasattr(model, "loss") else {}))
 
 
@@ -132,7 +132,7 @@ class Groups:
     """Data in groups that can be left out, one at a time."""
 
     data: Samples | Stream | None = None
-    # The group of each sample, or -1, and the label that the user gave, for splitters of a search.
+    # Group of each sample, or -1, and the label from the user, for splitters of a search.
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     groups: np.ndarray | None = None
     # Names of the data: the arrangement of the inputs, and the output modes of weights.
@@ -202,7 +202,7 @@ class Groups:
                 yield _squared(model).fit_fold_moments([*whole[:f], *rest, *whole[f + 1 :]])
 
     def _searched_samples(self, model: Any) -> Iterator[Any]:
-        search = _squared(model).set_params(output_shape=None)  # the samples have it already
+        search = _squared(model).set_params(output_shape=None)  # samples have this shape
         groups = None if isinstance(model.cv, Integral) else self.groups
         if hasattr(model, "landmarks_"):  # landmarks do not change
             search.set_params(landmarks=model.landmarks_, n_components=None)

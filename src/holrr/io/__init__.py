@@ -1,4 +1,4 @@
-"""Saving and loading of models and moments in files without code, see docs/file_format.md."""
+"""Saving and loading of models and moments, in files without code (docs/file_format.md)."""
 
 from ._atomic import check_writable as check_writable
 from ._atomic import write_atomically as write_atomically

@@ -1,6 +1,7 @@
-"""The file: a zip archive of arrays in NumPy's format and a JSON header, with checksums.
+"""Container format: a zip archive of NumPy arrays and a JSON header, with checksums.
 
-``numpy.load(path)`` opens it as any .npz file, and ``unzip -p path header.json`` shows the header.
+``numpy.load(path)`` opens such a file as an .npz file, and ``unzip -p path header.json`` shows the
+header.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FORMAT, VERSION = "holrr", 4
 _HEADER = "header.json"
 # Numbers, booleans, text of fixed width and dates, which NumPy stores without pickle.
 _KINDS = "biufcUSmM"
-_MEMBER_HEADER = 30  # least number of bytes in front of a member of a zip archive
+_MEMBER_HEADER = 30  # smallest number of bytes before a member of a zip archive
 _NPY_HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -41,7 +42,8 @@ def write_container(
             full = {"format": FORMAT, "version": VERSION, **header, "sha256": sums}
             text = json.dumps(full, allow_nan=False, indent=1).encode()
             archive.writestr(_HEADER, text)
-            # The header has the checksums of arrays, the comment of the archive that of the header.
+            # The header contains the checksums of the arrays. The comment of the archive contains
+            # the checksum of the header.
             archive.comment = hashlib.sha256(text).hexdigest().encode()
 
     write_atomically(path, write)
@@ -125,7 +127,7 @@ def _read_array(archive: zipfile.ZipFile, name: str, expected: str) -> np.ndarra
 
 
 def _check_declared(member: IO[bytes], name: str, size: int) -> None:
-    """Raise a ValueError unless the size in the header of an array is that of its member."""
+    """Raise a ValueError if the size in the header of an array differs from its member."""
     try:
         shape, _, dtype = _NPY_HEADERS[np.lib.format.read_magic(member)](member)
     except MemoryError as error:  # raised by the parser for many brackets or signs
@@ -137,7 +139,7 @@ def _check_declared(member: IO[bytes], name: str, size: int) -> None:
 
 
 class _Hashed:
-    """A file that is hashed while it is written, so that no array is copied to bytes."""
+    """File that is hashed while it is written, so that no array is copied to bytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._hash = file, hashlib.sha256()

@@ -43,7 +43,7 @@ __all__ = ["Decoder", "Encoder"]
 
 # Modules whose public classes can be saved.
 _PACKAGES = ("linear", "kernel", "penalized", "model_selection", "data", "diagnostics.monitor")
-# Records inside of models that are not public.
+# Records in models that are not public.
 _INTERNAL: dict[str, Any] = {
     record.__name__: record
     for record in [
@@ -193,7 +193,7 @@ class Encoder:
 
     def _sklearn(self, value: Any, where: str) -> dict[str, Any]:
         params = value.get_params(deep=False)
-        # Without the version of scikit-learn, which is in the header.
+        # The version of scikit-learn is stored in the header, not here.
         fitted = {k: v for k, v in vars(value).items() if k not in params}
         return {
             "class": type(value).__name__,
@@ -218,7 +218,7 @@ class Encoder:
 
 
 def _without_index(value: Any) -> Any:
-    """Columns of a `ColumnTransformer` that are an index of pandas, as `df.columns`, as arrays."""
+    """Convert columns of a `ColumnTransformer` from an index of pandas to arrays."""
     if isinstance(value, dict):
         return {k: _without_index(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -400,7 +400,7 @@ def _whole(array: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
     return found, {"columns": rows.shape[1], "transposed": is_transposed}
 
 
-# ---------------------------------------------------------------- which class, which kind
+# ---------------------------------------------------------------- classes and kinds of values
 
 
 def _is_estimator_class(cls: Any) -> bool:
@@ -448,7 +448,7 @@ def _describe(value: Any) -> str:
 
 
 def _is(*types: type) -> Callable[[Any], bool]:
-    # Exactly these types: a subclass (a named tuple, an OrderedDict) would lose its type.
+    # Subclasses, such as named tuples, are not accepted, since they would lose their type.
     return lambda value: type(value) in types
 
 
@@ -478,7 +478,7 @@ def _has_numbers(value: Any) -> bool:
 
 
 def _has_objects(value: Any) -> bool:
-    """Whether it is a vector of text or other objects: an index of pandas, for instance."""
+    """Return whether a value is a vector of text or other objects, such as an index of pandas."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "O"
     named = comes_from(value, "pandas") and hasattr(value, "__array__")
@@ -486,7 +486,7 @@ def _has_objects(value: Any) -> bool:
 
 
 def _is_named(value: Any) -> bool:
-    """Whether it is an array whose axes have names or labels of one level."""
+    """Return whether a value is an array whose axes have names or labels of one level."""
     named = comes_from(value, "pandas") or comes_from(value, "xarray")
     if not named or not hasattr(value, "to_numpy") or type(value).__name__ not in _NAMED:
         return False
@@ -508,7 +508,7 @@ def _frame(pandas: Any, data: np.ndarray, axes: Any, labels: Any, name: Any) -> 
     return pandas.DataFrame(data, index, columns)
 
 
-# Name of a class -> its library, and a function that builds it.
+# Library of each class, and a function that creates an instance.
 _NAMED: dict[str, tuple[str, Callable[..., Any]]] = {
     "DataArray": ("xarray", _data_array),
     "Series": ("pandas", _series),

@@ -30,9 +30,9 @@ def save(
     scikit-learn that docs/file_format.md lists: `StandardScaler`, `OneHotEncoder`,
     `ColumnTransformer` and others.
 
-    The file contains no code and is written atomically: after a crash there is the old file or
-    the new one. Symbolic links are followed and permissions kept. Arrays on a device, or of
-    another library than NumPy, are saved as NumPy arrays.
+    The file contains no code and is written atomically: after a crash it has either its old or its
+    new content. Symbolic links are followed, and permissions are kept. Arrays on a device, or of
+    a library other than NumPy, are saved as NumPy arrays.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Load an estimator, a pipeline, moments or a Tucker tensor from a file of `save`.
 
     Only classes of this library, and the classes of scikit-learn that docs/file_format.md lists,
-    are created. Checksums of all bytes are verified first. Arrays are loaded as NumPy arrays. A
-    warning is given if a pipeline was saved with another minor version of scikit-learn.
+    are created. Checksums of all bytes are verified first. Arrays are loaded as NumPy arrays. If a
+    pipeline was saved with another minor version of scikit-learn, `load` warns.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ValueError
-        If the file is foreign, damaged, cut off, or written by a newer holrr, or if a field of the
-        saved object has a wrong type or shape.
+        If the file is not a holrr file, is damaged or cut off, or was written by a newer version,
+        or if a field of the saved object has a wrong type or shape.
 
     Examples
     --------

@@ -215,7 +215,11 @@ def _check_labels(labels: Any) -> None:
     fits = n_levels == len(labels.column_names) and len(sizes) < 2
     require(fits, "Labels", "columns and their names differ in number")
     is_table = labels.kind in ("frame", "polars")
-    require(is_table == bool(n_levels), "Labels", "tables, and no others, have labels of columns")
+    require(
+        is_table == bool(n_levels),
+        "Labels",
+        "outputs must have labels of columns if and only if they are a table",
+    )
     outside = labels.flat if type(labels.flat).__name__ == "Grid" else labels.outputs
     if labels.kind == "dataset":
         fits = outside is not None and outside.shape[:1] == (len(labels.variables),)
@@ -399,7 +403,7 @@ _INPUT_MODEL = {
     "unit": REAL,
 }
 _ROWS = {"squares": VECTOR, "counts": VECTOR, "labels": optional(LABELS_OF_AXIS)}
-# Name of a record -> kinds of its fields, and a check of their relations.
+# Kinds of the fields of each record, and a check of their relations.
 _RECORDS: dict[str, tuple[dict[str, Kind], Callable[[Any], None]]] = {
     "Tucker": (_TUCKER, _check_tucker),
     "Moments": (_MOMENTS, _check_moments),
@@ -545,7 +549,7 @@ def _check_delays(name: str, state: dict[str, Any]) -> None:
 
 
 def _check_selected(name: str, state: dict[str, Any]) -> None:
-    """Features that a `RangeSelector` keeps."""
+    """Check the features that a `RangeSelector` keeps."""
     for attribute in ("columns_", "selected_", "n_features_in_"):
         require(attribute in state, name, f"there is no {attribute}")
     n = state["n_features_in_"]

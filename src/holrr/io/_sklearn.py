@@ -101,7 +101,7 @@ class Allowed:
     same: dict[str, str] = field(default_factory=dict)
 
 
-# ---------------------------------------------------------------- which classes, which versions
+# ---------------------------------------------------------------- allowed classes and versions
 
 
 def is_allowed(value: Any) -> bool:
@@ -118,8 +118,8 @@ def names_of_allowed() -> str:
 def check_version(version: Any) -> None:
     """Compare the version of scikit-learn that a file names with the installed one.
 
-    A warning is given if the first two numbers differ, since attributes of the same name could then
-    have another meaning. Files without classes of scikit-learn have no version.
+    The function warns if the first two numbers differ, since attributes of the same name could
+    then have another meaning. Files without classes of scikit-learn have no version.
     """
     if not is_text(version) or not re.match(r"\d{1,6}\.\d{1,6}", version):
         raise SchemaError(
@@ -163,7 +163,7 @@ def build(name: Any, params: dict[str, Any], state: dict[str, Any], version: Any
     if missing and _minor(str(version)) == _minor(SKLEARN_VERSION):
         raise SchemaError(f"{name}: parameter {', '.join(sorted(missing))} is missing")
     check_fields(name, params, allowed.params)
-    if "n_jobs" in params:  # a setting of the machine; a file could start any number of processes
+    if "n_jobs" in params:  # ignored, since a file could start any number of processes
         params["n_jobs"] = None
     value = allowed.cls(**params)
     value._validate_params()
@@ -355,7 +355,7 @@ def _is_span(v: slice) -> bool:
     return is_whole(v.start) and is_whole(v.stop) and v.step is None and 0 <= v.start <= v.stop
 
 
-# ---------------------------------------------------------------- what must hold within a step
+# ---------------------------------------------------------------- checks within a step
 
 
 def _check_scaler(params: dict[str, Any], state: dict[str, Any]) -> None:
@@ -558,7 +558,7 @@ def _check_nothing(params: dict[str, Any], state: dict[str, Any]) -> None:
     """Accept a step without fitted attributes."""
 
 
-# ---------------------------------------------------------------- the list
+# ---------------------------------------------------------------- list of allowed classes
 
 _MIN_MAX = ("scale_", "min_", "data_min_", "data_max_", "data_range_")
 _LIST = (

@@ -188,7 +188,7 @@ scorers: dict[str, Any] = {
 }
 
 
-# ---------------------------------------------------------------- in blocks
+# ---------------------------------------------------------------- errors in blocks of samples
 
 
 def skill_of(
@@ -272,7 +272,7 @@ def _opened(A: Any, name: str) -> Any:
 
 
 def rows_of(A: Any, rows: slice) -> np.ndarray:
-    """Return some rows of opened outputs, with NaN for masked entries."""
+    """Return the given rows of outputs, with NaN for masked entries."""
     block = A[rows, ...]
     return np.asarray(nan_for_masked(block.compute() if is_dask(A) else block))
 
@@ -308,7 +308,7 @@ def _reader_of(
 
 
 def _is_numbered(forecast: Any) -> bool:
-    """Return whether rows are only numbered, as in predictions for inputs without row labels."""
+    """Return whether row labels are only numbers, as in predictions for inputs without labels."""
     index = row_index(forecast) if comes_from(forecast, "pandas") else None
     steps = tuple(getattr(index, name, None) for name in ("start", "stop", "step"))
     return index is not None and steps == (0, len(index), 1)

@@ -37,10 +37,10 @@ from .observed import Observed
 __all__ = ["Completion", "complete", "complete_columns", "complete_ridge", "complete_structure"]
 __all__ += ["impute_columns"]
 
-# Largest number of rounds and tolerance of low-rank regression with missing outputs.
+# Maximum number of rounds and tolerance of low-rank regression with missing outputs.
 _MATRIX_ROUNDS: dict[str, Any] = {"max_iter": 500, "tol": 1e-7}
 
-# Smallest 1 / condition number of normal equations that are solved directly.
+# Smallest inverse condition number of normal equations that are solved directly.
 _WELL_CONDITIONED = 1e-5
 # Entries of products of samples that are computed once for all outputs, and bytes of predictions
 # that are in memory together.
@@ -173,7 +173,7 @@ def complete(
         must be no farther from Z than the projection onto the previous bases.
     start : array of shape (k, D), optional
         Initial imputation: products of outputs, or columns of Z for outputs that are never
-        observed. The default is means, and zeros.
+        observed. The default is the means, and zeros for outputs that are never observed.
     max_iter, tol, report
         As in `majorise`.
     """
@@ -216,7 +216,7 @@ class _Rounds:
         A, r, never = self.observed.A, self.s.size, self.observed.never
         U, K = self._coordinates(found.tucker, mean)
         C, S = U @ K, self.observed.missing_products(U, K)
-        norm = float(np.vdot(C, S))  # of predictions at missing entries; the norm of all is <C, C>
+        norm = float(np.vdot(C, S))  # norm of predictions at missing entries
         error = self.observed.yy - 2 * np.vdot(A, C) + np.vdot(C, C) - norm
         W, imputed = C[:r] / self.s[:, None], A + S
         if never.any():

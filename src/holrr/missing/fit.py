@@ -163,7 +163,7 @@ def _with_observed_residuals(found: Completion, data: Samples) -> Whitened:
 def complete_outputs(
     data: Samples | Stream,
 ) -> tuple[Samples, np.ndarray | None] | tuple[Stream, np.ndarray | None]:
-    """Data with zeros for outputs that every sample lacks, and which these are.
+    """Replace outputs that are missing in every sample by zeros.
 
     Parameters
     ----------
@@ -172,14 +172,14 @@ def complete_outputs(
     Returns
     -------
     data : Samples or Stream
-        Samples without any observed output are left out.
+        Complete data. Samples without any observed output are left out.
     missing : array of bool, of shape (d1, ..., dp), or None
-        None where no output is missing.
+        Mask of the replaced outputs; None if no output is missing.
 
     Raises
     ------
     BadEntryError
-        Where some samples lack an output that others have.
+        If an output is missing in some samples only.
     """
     if isinstance(data, Samples):
         return _complete_samples(data) if has_missing(data) else (data, None)
@@ -197,13 +197,13 @@ def _complete_samples(given: Samples) -> tuple[Samples, np.ndarray]:
     Y = np.where(never, np.zeros((), data.Y.dtype), data.Y)
     try:
         check_finite(Y, "y")
-    except BadEntryError as error:  # its position among all samples of the batch
+    except BadEntryError as error:  # report the position among all samples of the batch
         raise error.moved(np.flatnonzero(_kept(given))) from None
     return replace(data, Y=Y), never
 
 
 def check_same_missing(missing: np.ndarray | None, before: np.ndarray) -> None:
-    """Raise where a batch lacks other outputs than the batches before."""
+    """Raise an error if a batch lacks other outputs than earlier batches."""
     never = np.zeros((), dtype=bool) if missing is None else missing
     if np.any(before != never):
         where = tuple(int(i) for i in np.argwhere(before != never)[0])

@@ -1,4 +1,4 @@
-"""Outputs that are never observed, such as the sea in a map, are left out of fits.
+"""Handling of outputs that are never observed, such as the sea in a map.
 
 An output without any observed entry does not influence a fit. Structures that do not use the modes
 of the outputs (full rank, matrix rank) are fitted to the other outputs, as a vector. For a low
@@ -35,7 +35,7 @@ _BLOCK = 2**22  # bytes of outputs that are examined together
 
 @dataclass(frozen=True, eq=False)
 class KnownOutputs:
-    """The outputs of a grid that are known, and their arrangement in a fit.
+    """Known outputs of a grid, and their arrangement in a fit.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class KnownOutputs:
 
     @classmethod
     def in_place(cls, never: np.ndarray) -> KnownOutputs:
-        """Leave no output out: those that are never observed stay where they are, as zeros."""
+        """Keep all outputs: outputs that are never observed stay in place, as zeros."""
         slices = tuple(np.arange(d) for d in never.shape)
         return cls(never.shape, np.arange(never.size), never.shape, slices, never)
 
@@ -237,7 +237,7 @@ class Prepared:
 
     @property
     def output_weight(self) -> np.ndarray | None:
-        """The weight of each output of the samples, of their shape."""
+        """Weight of each output of the samples, of their shape."""
         return _weight_of_known(self.weights, self.known)
 
     def expand(self, fit: Fit) -> Fit:
@@ -317,7 +317,7 @@ class PreparedStream:
 
     @property
     def output_weight(self) -> np.ndarray | None:
-        """The weight of each output of the stream, of their shape."""
+        """Weight of each output of the stream, of their shape."""
         return _weight_of_known(self.weights, self.known)
 
     def expand(self, fit: Fit) -> Fit:

@@ -25,7 +25,7 @@ __all__ = ["Observed", "SampleBasis", "has_observation"]
 
 # Bytes of a block of predictions, which should stay in the cache between two products.
 _BLOCK = 2**22
-# Below this share of missing entries it is faster to predict only these than all.
+# Below this share of missing entries, it is faster to predict only the missing entries.
 _SPARSE = 1 / 16
 
 
@@ -142,7 +142,7 @@ class Observed:
         Outputs without any observed entry.
     """
 
-    @np.errstate(over="ignore", invalid="ignore")  # checked at the end
+    @np.errstate(over="ignore", invalid="ignore")  # the results are checked at the end
     def __init__(self, samples: SampleBasis, Y: np.ndarray):
         self.samples, self.shape = samples, tuple(Y.shape[1:])
         self.Y = Y.reshape(Y.shape[0], -1)

@@ -77,10 +77,10 @@ __all__ = ["ImputedSamples", "mean_over", "never_folds", "search_missing", "sear
 Index = tuple[int, ...]
 _Key = TypeVar("_Key")
 
-# Largest number of models that are fitted to every fold, and of models that complete outputs that
-# are never observed.
+# Maximum number of models that are fitted to every fold, and of models that complete outputs
+# that are never observed.
 _ROUNDS, _GROWTHS = 4, 12
-# Largest number of times that a rank is lowered at the end, if outputs are never observed.
+# Maximum number of times that a rank is lowered at the end, if outputs are never observed.
 _DESCENTS = 6
 
 
@@ -119,7 +119,7 @@ class ImputedSamples:
     Parameters
     ----------
     data : Samples
-        Scaled, of NumPy arrays, with NaN for missing outputs.
+        Scaled samples of NumPy arrays, with NaN for missing outputs.
     splits : list of index pairs
     fit_intercept : bool
     imputations : tuple of Imputation

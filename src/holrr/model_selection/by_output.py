@@ -1,4 +1,4 @@
-"""A penalty for each output of ridge regression, chosen by the output's own held-out errors."""
+"""Choice of a penalty for each output of ridge regression, by its held-out errors."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class Calibration:
     rows: RowResiduals | None = None
 
     def placed(self, rows: np.ndarray, n_samples: int) -> Calibration:
-        """With residuals of all samples, where it comes from some of them."""
+        """Return the calibration with residuals of all samples, NaN except for `rows`."""
         placed = None if self.rows is None else self.rows.placed(rows, n_samples)
         return replace(self, rows=placed)
 
@@ -339,14 +339,15 @@ def held_out_scores(
 def _add_rows(
     R: Array, seen: np.ndarray | None, scale: np.ndarray, squares: np.ndarray, counts: np.ndarray
 ) -> None:
-    """Add squares of scores over a robust scale, and how many are observed, in place.
+    """Add squares of scores divided by a robust scale, and their numbers, in place.
 
     Parameters
     ----------
     R : array of shape (n, n_columns)
-    seen : array of bool of shape (n, n_columns), or None where all are
+    seen : array of bool of shape (n, n_columns), or None
+        Mask of observed scores; None if all are observed.
     scale : array of shape (n_columns,)
-        NaN for outputs without noise, which do not count.
+        Robust scale of each output; NaN for outputs without noise, which do not count.
     squares, counts : arrays of shape (n,)
     """
     use = ~np.isnan(scale)
@@ -362,7 +363,7 @@ def _add_rows(
 def _by_sample(
     squares: np.ndarray, counts: np.ndarray, index: np.ndarray, n_samples: int
 ) -> RowResiduals:
-    """Residuals of the samples, from those of the rows of the folds: their mean where several."""
+    """Return residuals of samples: the mean over the folds that hold out a sample."""
     times = np.bincount(index, minlength=n_samples)
     totals, seen = (np.bincount(index, A, n_samples) for A in (squares, counts))
     with np.errstate(invalid="ignore", divide="ignore"):

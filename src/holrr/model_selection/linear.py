@@ -580,7 +580,8 @@ class LinearSearch(Search):
             return search_designs(data, plan, options, self._fit_options)
         refuse_own(plan)
         candidates, _ = input_candidates(data, plan, options)
-        # The best projection of the inputs with the chosen penalties of blocks, or all inputs.
+        # Of the candidates with the chosen penalties of blocks, use the best projection of the
+        # inputs, or all inputs without projections.
         last = candidates[-1].ratios
         chosen = [c for c in candidates if c.ratios is last][:2][-1]
         folds = linear_folds(data, [chosen.design])
@@ -589,7 +590,7 @@ class LinearSearch(Search):
     def _search_stream(
         self, some: PreparedStream, groups: Any, plan: InputPlan, options: SearchOptions
     ) -> tuple[Found, InputCandidate, float | None]:
-        """Search with data that are read in blocks; all samples may lack the same outputs.
+        """Search with data that are read in blocks; some outputs may be missing in all samples.
 
         With output weights, the last result is the held-out error with equal weights.
         """
@@ -838,8 +839,8 @@ class RLSCV(LinearSearch):
         Final model, fitted to all data.
     cv_results_ : dict
         Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_alphas,), are the mean and
-        the standard deviation of the mean squared error over the folds, and ``fold_mse`` has a
-        first axis of folds. `HOLRRCV` describes the other entries.
+        the standard deviation of the mean squared error over the folds, and ``fold_mse``, of shape
+        (n_folds, n_alphas), is the error of each fold. `HOLRRCV` describes the other entries.
     alphas_ : array of shape (n_alphas,)
         Penalties that the search tried.
     best_index_ : tuple of int
@@ -1035,13 +1036,14 @@ class LRRCV(LinearSearch):
         penalties.
     max_bytes : float, default=2**30
         Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
-        deviation. If the surfaces need more, the search caps all ranks at the largest common number
-        that fits, and warns. Ridge regression (full rank) stays a candidate.
+        deviation. If the surfaces need more, the search caps all ranks at the largest common value
+        that fits into the budget, and warns. Ridge regression (full rank) stays a candidate.
     search : {"pruned", "exhaustive"}, default="pruned"
         Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
         surfaces of all penalties. "pruned" skips penalties in problems with more than 192 input
-        directions and outputs. It still computes all surfaces with a callable `selection`, lists of
-        large ranks, missing outputs, or data on accelerators. See docs/model_selection.md.
+        directions and more than 192 outputs. It still computes all surfaces with a callable
+        `selection`, lists of large ranks, missing outputs, or data on accelerators. See
+        docs/model_selection.md.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
         get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
@@ -1121,8 +1123,9 @@ class LRRCV(LinearSearch):
         Final model, fitted to all data.
     cv_results_ : dict
         Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_alphas, R0), are the mean
-        and the standard deviation of the mean squared error over the folds, and ``fold_mse`` has a
-        first axis of folds. `HOLRRCV` describes the other entries.
+        and the standard deviation of the mean squared error over the folds, and ``fold_mse``, of
+        shape (n_folds, n_alphas, R0), is the error of each fold. `HOLRRCV` describes the other
+        entries.
     alphas_ : array of shape (n_alphas,)
         Penalties that the search tried.
     held_out_mse_ : float
@@ -1347,13 +1350,14 @@ class HOLRRCV(LinearSearch):
         penalties.
     max_bytes : float, default=2**30
         Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
-        deviation. If the surfaces need more, the search caps all ranks at the largest common number
-        that fits, and warns. Ridge regression (full rank) stays a candidate.
+        deviation. If the surfaces need more, the search caps all ranks at the largest common value
+        that fits into the budget, and warns. Ridge regression (full rank) stays a candidate.
     search : {"pruned", "exhaustive"}, default="pruned"
         Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
         surfaces of all penalties. "pruned" skips penalties in problems with more than 192 input
-        directions and outputs. It still computes all surfaces with a callable `selection`, lists of
-        large ranks, missing outputs, or data on accelerators. See docs/model_selection.md.
+        directions and more than 192 outputs. It still computes all surfaces with a callable
+        `selection`, lists of large ranks, missing outputs, or data on accelerators. See
+        docs/model_selection.md.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
         get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
@@ -1451,7 +1455,7 @@ class HOLRRCV(LinearSearch):
           weights of all outputs;
         - with missing outputs: ``fitted_index`` and ``fitted_mse``, the candidates that were fitted
           to the observed entries of every fold, and their exact held-out errors;
-        - with `blocks` or `own` and complete outputs: a first axis of candidates in the surfaces.
+        - with `blocks` or `own` and complete outputs: the surfaces have a first axis of candidates.
           ``block_ratios``, of shape (n_candidates, n_blocks), has the penalties of the blocks
           divided by the common penalty. ``block_path_alphas`` and ``block_path_mse`` have the
           penalties of blocks that were tried, and their errors in ridge regression. ``own`` and
@@ -1764,7 +1768,8 @@ def input_candidates(
     grid = partial(design_grid, data, options=options)
     penalties = _block_penalties(data, plan, options, grid)
     scaled = [InputCandidate(plan.fixed)]
-    # The unit of the penalties is a penalty of the grid, so that the search tries the best exactly.
+    # The common penalty is a penalty of the grid, so that the grid contains the best penalties of
+    # the blocks exactly.
     alphas = grid(plan.design.scale)[0] if penalties is not None else np.zeros(0)
     alphas = alphas[alphas > 0]
     if penalties is not None and alphas.size:
@@ -1839,10 +1844,11 @@ def design_grid(
 
 
 def refuse_by_output(options: SearchOptions) -> None:
-    """Raise where each output is to have a penalty, and outputs are missing."""
+    """Raise an error if `alpha_per_output` is combined with missing outputs."""
     if options.by_output:
         raise ValueError(
-            "alpha_per_output=True needs complete outputs, and entries of y are missing."
+            "alpha_per_output=True needs complete outputs, and y has missing values. Impute the "
+            "missing values, or set alpha_per_output=False."
         )
 
 
@@ -1974,7 +1980,7 @@ def unweighted_error(
 
 
 def splits_within(splits: Sequence[Any], rows: np.ndarray) -> list[Any]:
-    """Restrict splits of all samples to the samples `rows`; no side may become empty."""
+    """Restrict splits to the samples `rows`; raise if a training or test set becomes empty."""
     found = []
     for k, sides in enumerate(splits):
         inside = [np.searchsorted(rows, side[np.isin(side, rows)]) for side in sides]

@@ -394,6 +394,8 @@ class _Visits:
         self.problems, self.folds, self.options = problems, problems.folds, options
         self.grid, self.n_jobs = grid, n_parallel(problems.folds, options.n_jobs)
         self.screens: dict[tuple[int, int], tuple[Screen, HeldOut]] = {}
+        # Errors of ridge regression by penalty, for each fold and candidate.
+        self.ridge: dict[tuple[int, int], dict[float, float]] = {}
         self.visited: dict[tuple[int, float], Visit] = {}
         self.min_alpha = math.inf
         self.limits = limits_of(grid)
@@ -469,11 +471,24 @@ class _Visits:
     ) -> tuple[np.ndarray, float, int]:
         """Build the screen of a fold, and return the errors of ridge regression and of the mean."""
         path, held = self._path(fold, candidate)
-        ridge = path.ridge_errors(map(float, alphas))
+        ridge = self._ridge_errors(path, fold, candidate, [float(alpha) for alpha in alphas])
         if (fold, candidate) not in self.screens:
             ends = {float(alphas.min()), float(alphas[np.argmin(ridge)])}
             self.screens[fold, candidate] = Screen(path, sorted(ends), self.limits), held
         return ridge / held.size, held.yy / held.size, int(path.s.shape[0])
+
+    def _ridge_errors(
+        self, path: RankPath, fold: int, candidate: int, alphas: Sequence[float]
+    ) -> np.ndarray:
+        """Return the squared errors of ridge regression, which do not depend on the ranks.
+
+        The errors are kept, so that a screen with larger ranks does not compute them again.
+        """
+        known = self.ridge.setdefault((fold, candidate), {})
+        new = [alpha for alpha in alphas if alpha not in known]
+        if new:
+            known.update(zip(new, path.ridge_errors(new), strict=True))
+        return np.array([known[alpha] for alpha in alphas])
 
     def _path(self, fold: int, candidate: int) -> tuple[RankPath, HeldOut]:
         if (fold, candidate) in self.screens:

@@ -43,7 +43,7 @@ __all__ += ["quadratic_form", "stack_weights"]
 
 Index = tuple[int, ...]
 
-# Number of ranks of each mode whose best model is mixed.
+# Number of ranks of each mode whose best models are part of the stack.
 _RANKS_OF_MODE = 8
 # Distance of the smaller and the larger penalty from the best one, in decades.
 _DECADES = 1.5
@@ -201,7 +201,7 @@ def other_places(alphas: np.ndarray, place: int) -> list[int]:
         there = np.flatnonzero((side * away > 1e-9) & np.isfinite(away))
         if there.size:
             distance = np.round(np.abs(side * away[there] - _DECADES), 6)
-            # Among two at the same distance, the one nearer to the best penalty.
+            # Of two penalties at the same distance, choose the one nearer to the best penalty.
             found.append(int(there[np.lexsort((side * away[there], distance))[0]]))
     return found
 

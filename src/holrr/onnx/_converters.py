@@ -137,9 +137,10 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _is_ours(operator: Any) -> bool:
-    """Whether we write the graph of a transformer of `SKLEARN`: inputs are one matrix of numbers.
+    """Return whether this module writes the graph of a transformer of `SKLEARN`.
 
-    skl2onnx has graphs for text, and joins inputs of several types.
+    This is the case if the input is one matrix of numbers. skl2onnx converts transformers of text
+    and of inputs of several types.
     """
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 
@@ -149,7 +150,7 @@ def _is_ours(operator: Any) -> bool:
 
 
 def calculate_sklearn_shape(operator: Any) -> None:
-    """The shape that one of `SKLEARN` gives, for skl2onnx."""
+    """Set the output shape of a transformer of `SKLEARN`, for skl2onnx."""
     from skl2onnx.common._registration import get_shape_calculator
 
     if _is_ours(operator):
@@ -161,7 +162,7 @@ def calculate_sklearn_shape(operator: Any) -> None:
 
 
 def convert_sklearn_step(scope: Any, operator: Any, container: Any) -> None:
-    """Add one of `SKLEARN` to the container of skl2onnx."""
+    """Add a transformer of `SKLEARN` to the container of skl2onnx."""
     from skl2onnx.common._registration import get_converter
 
     step = operator.raw_operator
@@ -174,7 +175,7 @@ def convert_sklearn_step(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _end(scope: Any, operator: Any, container: Any, value: str) -> None:
-    """Call a value by the name of the output of a step."""
+    """Give a value the name of the output of a step."""
     name = scope.get_unique_operator_name("holrr_end")
     outputs = [operator.outputs[0].full_name]
     container.add_node("Identity", [value], outputs, name=name, op_version=OPSET)

@@ -105,7 +105,7 @@ def to_onnx(model: Any, X: Any = None, *, dtype: Any = None) -> Any:
 
 
 def _steps_of(model: Any) -> list[Any]:
-    """The estimators of a pipeline and of pipelines in it; a model is its own and only step."""
+    """Return the steps of a pipeline and of nested pipelines; a model is its only step."""
     if not isinstance(model, Pipeline):
         return [model]
     found = [step for _, step in model.steps if step is not None and step != "passthrough"]
@@ -169,7 +169,7 @@ def _check_names(names: list[str], what: str) -> None:
 
 
 def _convert_pipeline(onnx: Any, pipeline: Pipeline, X: Any, dtype: np.dtype) -> Any:
-    """The graph of a pipeline, by skl2onnx with our converters."""
+    """Convert a pipeline by skl2onnx, with the converters of this library."""
     register_converters()
     skl2onnx = need("skl2onnx", "converting pipelines to ONNX needs skl2onnx", "onnx")
     ours = [s for s in _steps_of(pipeline) if isinstance(s, (TensorRegressor, *TRANSFORMERS))]
@@ -225,10 +225,10 @@ def _initial_types(pipeline: Pipeline, X: Any, dtype: np.dtype) -> list[tuple[st
 
 
 def _flat(pipeline: Pipeline, X: Any, types: list[tuple[str, Any]]) -> Pipeline:
-    """The steps of a pipeline in one row, behind one that joins the columns of a table.
+    """Return a pipeline without nested pipelines, after a step that joins the columns of a table.
 
-    skl2onnx knows no step that is "passthrough". Its other steps would join columns in float32,
-    where they are inputs of their own.
+    skl2onnx does not support the step "passthrough". Its other steps would join separate input
+    columns in float32.
     """
     steps = _steps_of(pipeline)
     is_joined = not hasattr(X, "columns") or isinstance(steps[0], ColumnTransformer)

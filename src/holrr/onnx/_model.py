@@ -33,7 +33,7 @@ class Input:
     shape: tuple[int, ...]
 
 
-# ---------------------------------------------------------------- what goes in and comes out
+# ---------------------------------------------------------------- inputs and outputs
 
 
 def inputs_of(estimator: Any) -> list[Input]:
@@ -102,7 +102,7 @@ def check_exportable(model: Any) -> None:
         )
 
 
-# ---------------------------------------------------------------- a model
+# ---------------------------------------------------------------- graph of a model
 
 
 def add_model(graph: Graph, model: Any, inputs: Sequence[str], dtype: np.dtype) -> str:

@@ -1,7 +1,7 @@
-"""Graphs of transformers, before a model in a pipeline.
+"""Graphs of transformers, the steps before a model in a pipeline.
 
-The transformers are those of `holrr.data`, and two of scikit-learn whose graphs of skl2onnx do not
-run in float64.
+The transformers are those of `holrr.data`, and two transformers of scikit-learn that skl2onnx
+converts to graphs that do not run in float64.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _shifted(graph: Graph, X: str, delay: int, fill: np.ndarray) -> str:
 
 
 def _along_spectra(graph: Graph, X: str, step: Any, dtype: np.dtype) -> str:
-    """Each spectrum transformed, in float64."""
+    """Add the transformation of each spectrum, in float64."""
     grids, cells = known_grids(step), (step.labels_ or Labels()).cells
     axes = dict(spectral_axes(step, grids))
     X = cast(graph, X, np.dtype(np.float64))
@@ -163,7 +163,7 @@ def _along_spectra(graph: Graph, X: str, step: Any, dtype: np.dtype) -> str:
 
 
 def _standard_normal(graph: Graph, X: str, size: int) -> str:
-    """Deviations from the mean along the last axis but one, over their standard deviation."""
+    """Add deviations from the mean along the last axis but one, divided by their deviation."""
 
     def number(value: float) -> str:
         return graph.constant(np.array(value, dtype=np.float64))
@@ -173,7 +173,7 @@ def _standard_normal(graph: Graph, X: str, size: int) -> str:
     C = graph.node("Sub", X, mean)
     squares = graph.node("ReduceSum", graph.node("Mul", C, C), axis, keepdims=1)
     spread = graph.node("Sqrt", graph.node("Div", squares, number(size - 1.0)))
-    # What rounding leaves of a constant is no deviation.
+    # The deviations of a constant are rounding errors, and count as zero.
     rounding = graph.node("Mul", graph.node("Abs", mean), number(8 * np.finfo(float).eps))
     varies = graph.node("Greater", spread, rounding)
     found = graph.node("Div", C, graph.node("Where", varies, spread, number(1.0)))
@@ -204,7 +204,7 @@ def add_sklearn(graph: Graph, step: Any, X: str, dtype: np.dtype) -> str:
 
 
 def _imputed_columns(step: SimpleImputer) -> np.ndarray:
-    """The columns that an imputer keeps: those with a value in the fit, if not all."""
+    """Return the columns that an imputer keeps: columns with a value in the fit, or all."""
     values = step.statistics_.astype(np.float64)
     return np.flatnonzero(step.keep_empty_features | ~np.isnan(values))
 
@@ -227,7 +227,7 @@ def _imputed(graph: Graph, step: SimpleImputer, X: str, dtype: np.dtype) -> str:
 
 
 def _monomials(graph: Graph, step: PolynomialFeatures, X: str, dtype: np.dtype) -> str:
-    """Products of columns, with a column of ones in the place of those that are left out."""
+    """Add products of columns; a column of ones replaces columns that are left out."""
     powers = step.powers_
     n, degree = int(step.n_features_in_), max(1, int(powers.sum(axis=1).max()))
     places = np.full((len(powers), degree), n, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Displays in the style of scikit-learn; matplotlib is imported when a display is drawn."""
+"""Plots of fitted models, as displays in the style of scikit-learn."""
 
 from ._block_scores import BlockScoresDisplay
 from ._calibration import IntervalCalibrationDisplay

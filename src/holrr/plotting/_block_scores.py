@@ -20,7 +20,7 @@ __all__ = ["BlockScoresDisplay"]
 _MAX_PANELS, _MAX_COLUMNS = 16, 6
 _MAX_BARS = 40
 _NEGLIGIBLE = 0.1  # share of the largest part below which the intercept is not drawn by output
-# Colours that colour-blind readers can distinguish; more blocks than these have shades.
+# Colours that colour-blind readers can distinguish. More blocks than colours have shades.
 _COLORS = (style.MAIN, style.ACCENT, "#2a9d8f", "#8a4f9e", "#e0b13a", "#6fa8dc", "#a04030")
 _TOTAL = "all together"
 
@@ -122,7 +122,7 @@ class BlockScoresDisplay:
         estimator : estimator
             A linear model or search that was fitted with `blocks`.
         X, y, sample_weight
-            As in `score_blocks`, preferably not the samples of the fit.
+            As in `score_blocks`, preferably of samples that the fit has not seen.
         average : {"pooled", "uniform"} or None, default=None
             None plots the parts of R2 of each output; "pooled" and "uniform" plot those of all
             outputs together, see `score_blocks`.
@@ -153,9 +153,9 @@ class BlockScoresDisplay:
         """Plot bars for one number per block, stacked bars or lines for one mode, maps for two.
 
         For three modes, each entry of the shortest mode, up to six of them, has a column of maps.
-        A map of R2 itself is the last one. Of more than fifteen blocks those with the largest
-        parts are shown. The intercept is left out if all of its parts are below a tenth of the
-        largest part.
+        The last map shows the total R2. If there are more than fifteen blocks, those with the
+        largest parts are shown. The intercept is left out if all of its parts are below a tenth of
+        the largest part.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class BlockScoresDisplay:
             self._maps(values, modes, fig)
         return self
 
-    # ------------------------------------------------------------ one number a block
+    # ------------------------------------------------------------ one number for each block
 
     def _bars(self, values: np.ndarray, fig: Any) -> None:
         names = [style.short(name, 30) for name in (*self.block_names, _TOTAL)]
@@ -261,7 +261,7 @@ class BlockScoresDisplay:
             frameon=False,
         )
 
-    # ------------------------------------------------------------ two and three
+    # ------------------------------------------------------------ two and three modes
 
     def _maps(self, values: np.ndarray, modes: list[int], fig: Any) -> None:
         shown = self._shown(_MAX_PANELS - 1)
@@ -290,7 +290,7 @@ class BlockScoresDisplay:
             columns,
         )
 
-    # ------------------------------------------------------------ which blocks, and their names
+    # ------------------------------------------------------------ choice and names of blocks
 
     def _shown(self, most: int) -> list[int]:
         """Return the blocks to draw by output, in their order."""

@@ -44,7 +44,7 @@ class IntervalCalibrationDisplay:
     >>> y = np.random.default_rng(0).uniform(size=(200, 4))
     >>> intervals = {c: (0 * y, 0 * y + c) for c in (0.2, 0.5, 0.8)}
     >>> display = IntervalCalibrationDisplay.from_predictions(y, intervals)
-    >>> again = display.plot()  # once more, in a figure of its own
+    >>> again = display.plot()  # in a new figure
 
     The curve of a model with prediction intervals in the same axes:
 
@@ -86,7 +86,7 @@ class IntervalCalibrationDisplay:
         estimator : estimator with `predict_interval`
             A fitted estimator.
         X : array of shape (n_samples, n_features)
-            Inputs, which should not be those of the fit.
+            Inputs of samples that the fit has not seen.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs. NaN entries are skipped.
         coverages : sequence of floats
@@ -129,7 +129,7 @@ class IntervalCalibrationDisplay:
         y : array of shape (n_samples, d1, ..., dp)
             Outputs.
         intervals : dict of pairs of arrays of the shape of `y`
-            From nominal coverages to the lower and upper ends of their intervals.
+            Nominal coverages as keys, with pairs of the lower and upper ends of their intervals.
         simultaneous : bool, default=False
             Whether a sample is covered only if all of its entries are covered.
         sample_weight, name, ax
@@ -168,7 +168,7 @@ class IntervalCalibrationDisplay:
         ax, first = self.ax_, not self.ax_.lines
         if first:
             ax.plot([0, 1], [0, 1], "--", color=style.DARK, lw=1, label="as promised")
-        # One colour and marker for each curve, so that they differ also in grey print.
+        # Each curve has its own colour and marker, so that curves also differ in grey print.
         n = len(ax.lines) - 1
         color, marker = (style.MAIN, *(f"C{i}" for i in range(1, 10)))[n % 10], "osD^v"[n % 5]
         error = np.mean(np.abs(self.observed - self.nominal))

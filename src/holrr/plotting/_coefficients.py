@@ -58,8 +58,8 @@ class CoefficientDisplay:
             )
         if errors.coef is None:
             raise ValueError(
-                "this model has no coefficients of the inputs; only its predictions have standard "
-                "errors."
+                "errors must be those of a linear model; a kernel model has no coefficients of the "
+                "inputs, and only its predictions have standard errors."
             )
         self.errors, self.mode_names = errors, mode_names(errors.model)
         modes = range(len(self.mode_names))
@@ -151,7 +151,7 @@ class CoefficientDisplay:
             self.figure_.legend(fontsize=7, frameon=False, columnspacing=1.2, **above)
         return self
 
-    # ------------------------------------------------------------ which
+    # ------------------------------------------------------------ selected coefficients
 
     def _section(self, select: Mapping[Any, Any] | None) -> tuple[tuple[Any, ...], list[int]]:
         """Return an index into the coefficients, and the modes that it leaves free."""
@@ -186,7 +186,7 @@ class CoefficientDisplay:
             f"this mode nor a number below {len(coordinates)}."
         )
 
-    # ------------------------------------------------------------ pictures
+    # ------------------------------------------------------------ curves and maps
 
     def _curve(self, mode: int, value: Any, ends: Any, marked: np.ndarray, band: str) -> None:
         ax, coordinates, (low, high) = self.ax_, self.coordinates[mode], ends

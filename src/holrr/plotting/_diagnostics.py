@@ -1,4 +1,4 @@
-"""Unusual inputs and outliers among training rows."""
+"""Plots of unusual inputs and of outliers among training rows."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from . import _style as style
 
 __all__ = ["InputDiagnosticsDisplay", "OutlierDisplay"]
 
-# An axis is logarithmic from this ratio of the largest value to the limit on.
+# An axis is logarithmic if the largest value exceeds this multiple of the limit.
 _FAR = 5.0
 
 
 class InputDiagnosticsDisplay:
-    """T2 against DModX of rows of inputs, with the limits from the rows of a fit.
+    """Plot of DModX against T2 of rows of inputs, with limits from the training inputs.
 
-    Rows within both limits are like those of the fit. Use `from_estimator` or `from_diagnostics` to
-    make one.
+    Rows within both limits are similar to the training inputs. It is recommended to use
+    `from_estimator` or `from_diagnostics` to create an `InputDiagnosticsDisplay`.
 
     Parameters
     ----------
     diagnostics : InputDiagnostics
         Distances and limits.
     name : str, optional
-        What the rows are, for the legend.
+        Name of the rows in the legend.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
+        The axes.
     figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -44,7 +46,7 @@ class InputDiagnosticsDisplay:
     >>> display = InputDiagnosticsDisplay.from_estimator(model, X, name="training")
     >>> found = diagnose_inputs(model, 4 * X[:20], level=0.99)
     >>> both = InputDiagnosticsDisplay.from_diagnostics(found, name="new", ax=display.ax_)
-    >>> again = both.plot(n_labels=3)  # once more, in a figure of its own
+    >>> again = both.plot(n_labels=3)  # in a new figure
     """
 
     def __init__(self, *, diagnostics: InputDiagnostics, name: str | None = None):
@@ -61,21 +63,27 @@ class InputDiagnosticsDisplay:
         name: str | None = None,
         ax: Any = None,
     ) -> InputDiagnosticsDisplay:
-        """Draw the distances of rows from those that an estimator was fitted to.
+        """Plot the distances of rows of inputs from the training inputs of an estimator.
 
         Parameters
         ----------
         estimator : estimator, Pipeline or InputMonitor
             As in `diagnose_inputs`.
         X : array of shape (n_samples, n_features)
+            Inputs, in the format that they had in `fit`.
         level : float, default=0.99
-            Share of ordinary rows that is below each limit.
+            Share of ordinary rows below each limit.
         n_labels : int, default=8
-            Number of rows outside the limits, the farthest ones, that are labelled.
+            Largest number of rows outside the limits that are labelled, the farthest rows first.
         name : str, optional
-            For the legend.
+            Name of the rows in the legend.
         ax : matplotlib Axes, optional
-            Where to draw, onto other rows for instance; a new figure by default.
+            The axes to draw in, which may show other rows. The default is a new figure.
+
+        Returns
+        -------
+        InputDiagnosticsDisplay
+            The display.
         """
         found = diagnose_inputs(estimator, X, level=level)
         return cls.from_diagnostics(found, n_labels=n_labels, name=name, ax=ax)
@@ -89,23 +97,33 @@ class InputDiagnosticsDisplay:
         name: str | None = None,
         ax: Any = None,
     ) -> InputDiagnosticsDisplay:
-        """Draw distances that are known.
+        """Plot the result of `diagnose_inputs`.
 
         Parameters
         ----------
         diagnostics : InputDiagnostics
+            Distances and limits.
         n_labels, name, ax
             As in `from_estimator`.
+
+        Returns
+        -------
+        InputDiagnosticsDisplay
+            The display.
         """
         return cls(diagnostics=diagnostics, name=name).plot(n_labels=n_labels, ax=ax)
 
     def plot(self, *, n_labels: int = 8, ax: Any = None) -> InputDiagnosticsDisplay:
-        """Draw the rows, the limits, and the labels of rows outside.
+        """Plot the rows, the limits, and the labels of rows outside the limits.
 
         Parameters
         ----------
         n_labels, ax
             As in `from_estimator`.
+
+        Returns
+        -------
+        self
         """
         found = self.diagnostics
         self.figure_, self.ax_ = style.axes_of(ax, 4.6, 3.8)
@@ -136,9 +154,9 @@ class InputDiagnosticsDisplay:
 
 
 class OutlierDisplay:
-    """Held-out residuals of training rows, with the limit for ordinary rows.
+    """Plot of the held-out residuals of training rows, with limits.
 
-    Use `from_estimator` or `from_outliers` to make one.
+    It is recommended to use `from_estimator` or `from_outliers` to create an `OutlierDisplay`.
 
     Parameters
     ----------
@@ -148,7 +166,9 @@ class OutlierDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
+        The axes.
     figure_ : matplotlib Figure
+        The figure.
 
     Examples
     --------
@@ -161,7 +181,7 @@ class OutlierDisplay:
     >>> model = RLSCV().fit(X, Y)
     >>> display = OutlierDisplay.from_estimator(model)
     >>> display = OutlierDisplay.from_outliers(find_outliers(model, level=0.999))
-    >>> again = display.plot(n_labels=1)  # once more, in a figure of its own
+    >>> again = display.plot(n_labels=1)  # in a new figure
     """
 
     def __init__(self, *, outliers: Outliers):
@@ -179,22 +199,27 @@ class OutlierDisplay:
         ax: Any = None,
         **options: Any,
     ) -> OutlierDisplay:
-        """Draw the held-out residuals of the rows that an estimator was fitted to.
+        """Plot the held-out residuals of the training rows of an estimator.
 
         Parameters
         ----------
         estimator : estimator
             As in `find_outliers`.
         X, y : arrays of shape (n_samples, n_features) and (n_samples, d1, ..., dp), optional
-            For estimators without held-out residuals.
+            Data of the fit, required for estimators without held-out residuals.
         level : float, default=0.99
-            Share of ordinary rows that is below the limit.
+            Share of ordinary rows below the limit.
         n_labels : int, default=8
-            Number of rows above the limit, the farthest ones, that are labelled.
+            Largest number of rows above the limit that are labelled, the farthest rows first.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            The axes to draw in. The default is a new figure.
         options : dict
-            Passed to `find_outliers`: `cv`, `sample_weight` and `groups`.
+            Parameters of `find_outliers`: `cv`, `sample_weight` and `groups`.
+
+        Returns
+        -------
+        OutlierDisplay
+            The display.
         """
         found = find_outliers(estimator, X, y, level=level, **options)
         return cls.from_outliers(found, n_labels=n_labels, ax=ax)
@@ -203,23 +228,33 @@ class OutlierDisplay:
     def from_outliers(
         cls, outliers: Outliers, *, n_labels: int = 8, ax: Any = None
     ) -> OutlierDisplay:
-        """Draw residuals that are known.
+        """Plot the result of `find_outliers`.
 
         Parameters
         ----------
         outliers : Outliers
+            Residuals and limits.
         n_labels, ax
             As in `from_estimator`.
+
+        Returns
+        -------
+        OutlierDisplay
+            The display.
         """
         return cls(outliers=outliers).plot(n_labels=n_labels, ax=ax)
 
     def plot(self, *, n_labels: int = 8, ax: Any = None) -> OutlierDisplay:
-        """Draw a stem for each row in order, the limit, and the labels of rows above it.
+        """Plot a stem for each row, the limit, and the labels of rows above the limit.
 
         Parameters
         ----------
         n_labels, ax
             As in `from_estimator`.
+
+        Returns
+        -------
+        self
         """
         found = self.outliers
         self.figure_, self.ax_ = style.axes_of(ax, 6.2, 3.2)
@@ -241,11 +276,11 @@ class OutlierDisplay:
 
 
 def _stretch(axis: Any, limit: float, *, bottom: bool = False) -> None:
-    """A logarithmic axis where some points are far beyond the limit."""
+    """Set a logarithmic scale if some points are far beyond the limit."""
     axes, name = axis.axes, axis.axis_name
     drawn = [np.asarray(each.get_offsets()) for each in axes.collections]
     column = np.concatenate([each[:, "xy".index(name)] for each in drawn])
-    values = column[column > 0]  # those of other collections are zero
+    values = column[column > 0]  # other collections have zeros
     if limit > 0 and values.size and values.max() > _FAR * limit:
         getattr(axes, f"set_{name}scale")("log")
         low = 0.8 * min(float(values.min()), limit)
@@ -262,7 +297,7 @@ def _label_points(
     labels: np.ndarray | None,
     n_labels: int,
 ) -> None:
-    """Names beside the points of largest positive distance."""
+    """Write labels next to the points of largest positive distance."""
     for k in np.argsort(-np.nan_to_num(distance), kind="stable")[: max(n_labels, 0)]:
         if not distance[k] > 0:
             break
@@ -272,7 +307,7 @@ def _label_points(
 
 
 def _shown(label: Any) -> str:
-    """A label in few letters: the day of a date, the levels of a tuple side by side."""
+    """Return a short label: the day of a date, or the levels of a tuple."""
     if isinstance(label, tuple):
         return ", ".join(map(_shown, label))
     if isinstance(label, np.datetime64):

@@ -1,4 +1,4 @@
-"""Importance of inputs: a line over an axis with an order, bars for names, a map for two modes."""
+"""Plots of the importance of inputs, as lines, bars or maps."""
 
 from __future__ import annotations
 
@@ -20,35 +20,37 @@ _TITLES = {"vip": "VIP", "selectivity_ratio": "selectivity ratio"}
 
 
 class ImportanceDisplay:
-    """VIP or selectivity ratio of the inputs of a linear model.
+    """Plot of the VIP or the selectivity ratio of the inputs of a linear model.
 
-    Use `from_estimator` to make one. Inputs whose names are numbers (wavelengths, for instance) or
-    dates are drawn as a line, others as bars, of which the 20 largest are shown. Two modes are a
-    map. Infinite ratios are drawn as the largest finite one.
+    It is recommended to use `from_estimator` to create an `ImportanceDisplay`. Inputs whose names
+    are numbers (such as wavelengths) or dates are drawn as a line, and inputs with other names as
+    bars, of which the 20 largest are shown. Inputs with two modes are drawn as a map. Infinite
+    ratios are drawn as the largest finite ratio.
 
     Parameters
     ----------
     values : sequence of arrays with one or two axes
-        One for each block of inputs.
+        Importance of the inputs of each block.
     mode_names : sequence of tuples of str
         Names of the axes of each array.
     coordinates : sequence of tuples of arrays
-        What labels the entries along the axes of each array.
+        Labels of the entries along the axes of each array.
     block_names : sequence of str, optional
-        Names of the blocks; without names by default.
+        Names of the blocks. By default, blocks have no names.
     kind : {"vip", "selectivity_ratio"}, default="vip"
-        What the numbers are. A line at 1 marks the average VIP.
+        Kind of importance. For "vip", a line at 1 marks the average.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
+        The figure.
     axes_ : array of Axes
-        One for each block.
+        The axes, one for each block.
 
     See Also
     --------
-    holrr.diagnostics.vip : The numbers.
-    holrr.diagnostics.selectivity_ratio : The numbers.
+    holrr.diagnostics.vip : VIP as numbers.
+    holrr.diagnostics.selectivity_ratio : Selectivity ratios as numbers.
 
     Examples
     --------
@@ -58,7 +60,7 @@ class ImportanceDisplay:
     >>> X, Y = make_tensor_regression(60, n_features=5, rank=2, snr=1.0, random_state=0)
     >>> model = HOLRR(rank=2).fit(X, Y)
     >>> display = ImportanceDisplay.from_estimator(model, X)
-    >>> again = display.plot()  # once more, in a figure of its own
+    >>> again = display.plot()  # in a new figure
     >>> display.values[0].shape, display.mode_names
     ((5,), [('feature',)])
     """
@@ -86,8 +88,8 @@ class ImportanceDisplay:
                 )
             if v.ndim not in (1, 2):
                 raise ValueError(
-                    f"curves, bars and maps can be drawn, and these values have the modes {names}; "
-                    f"name one or two of them with by=..., {names[:2]} for instance."
+                    f"values must have one or two modes to be drawn; got the modes {names}. Choose "
+                    f"one or two of them, for instance with by={names[:2]}."
                 )
 
     @classmethod
@@ -101,24 +103,31 @@ class ImportanceDisplay:
         fig: Any = None,
         **options: Any,
     ) -> ImportanceDisplay:
-        """Compute the importance of the inputs of a fitted estimator, and draw it.
+        """Compute the importance of the inputs of a fitted estimator, and plot it.
 
         Parameters
         ----------
         estimator, X
             As in `holrr.diagnostics.vip`.
         kind : {"vip", "selectivity_ratio"}, default="vip"
+            Kind of importance.
         by : str, int or tuple of them, optional
             Blocks or modes of the inputs, as in `holrr.diagnostics.vip`.
         fig : matplotlib Figure or SubFigure, optional
-            Where to draw; a new figure by default.
+            The figure to draw in. The default is a new figure.
         **options
-            Further arguments of `holrr.diagnostics.vip` or `selectivity_ratio`.
+            Further parameters of `holrr.diagnostics.vip` or `selectivity_ratio`.
+
+        Returns
+        -------
+        ImportanceDisplay
+            The display.
         """
         check_choice(kind, tuple(_MEASURES), "kind")
         if options.get("average", "pooled") is None:
             raise ValueError(
-                "average=None gives numbers for each output; draw one average of them."
+                "average must be 'pooled' or 'uniform' in a plot; got average=None, which returns "
+                "one number for each output."
             )
         found = _MEASURES[kind](estimator, X, by=by, **options)
         if isinstance(by, str) and by == "blocks":
@@ -132,12 +141,16 @@ class ImportanceDisplay:
         return display.plot(fig=fig)
 
     def plot(self, *, fig: Any = None) -> ImportanceDisplay:
-        """Draw a panel for each block.
+        """Plot a panel for each block.
 
         Parameters
         ----------
-        fig
+        fig : matplotlib Figure or SubFigure, optional
             As in `from_estimator`.
+
+        Returns
+        -------
+        self
         """
         heights = [self._height(i) for i in range(len(self.values))]
         self.figure_ = fig or style.new_figure(5.4, sum(heights))
@@ -201,7 +214,7 @@ class ImportanceDisplay:
 
 
 def _panels(found: Any, block: str = "") -> list[tuple[Any, ...]]:
-    """Name of the block, names and coordinates of the modes, and values, for each block."""
+    """Return for each block its name, names and coordinates of its modes, and its values."""
     if isinstance(found, Mapping):
         return [panel for name in found for panel in _panels(found[name], str(name))]
     if comes_from(found, "xarray"):
@@ -209,7 +222,7 @@ def _panels(found: Any, block: str = "") -> list[tuple[Any, ...]]:
         coordinates = tuple(np.asarray(found[dim]) for dim in names)
     elif comes_from(found, "pandas"):
         if found.index.nlevels > 1:
-            found = found.unstack()  # the last level along the columns
+            found = found.unstack()  # the last level becomes the columns
             names = (*found.index.names, *found.columns.names)
             coordinates = tuple(np.asarray(index) for index in (found.index, found.columns))
         else:
@@ -231,7 +244,7 @@ def _panels(found: Any, block: str = "") -> list[tuple[Any, ...]]:
 
 
 def _numbers(labels: np.ndarray) -> np.ndarray:
-    """Names of columns as numbers where all of them are such, as wavelengths are."""
+    """Return names of columns as numbers if all are numbers, such as wavelengths."""
     if labels.dtype.kind not in "OU":
         return labels
     try:
@@ -241,6 +254,6 @@ def _numbers(labels: np.ndarray) -> np.ndarray:
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
-    """Infinite ratios as the largest finite one, or one where there is none."""
+    """Replace infinite ratios by the largest finite ratio, or by 1 if there is none."""
     top = float(np.max(values[np.isfinite(values)], initial=0.0)) or 1.0
     return np.where(np.isinf(values), top, values)

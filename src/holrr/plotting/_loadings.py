@@ -1,4 +1,4 @@
-"""The leading directions of each mode over its coordinates."""
+"""Plots of the leading directions of each mode over its coordinates."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class LoadingsDisplay:
     It is recommended to use `from_estimator` to create a `LoadingsDisplay`. The directions of a
     mode (or of a pair of modes) are the left singular vectors of the unfolded fit, ordered by
     energy. They are determined up to their sign, and do not depend on a rotation of the factors. If
-    `factors_` are in leading order, the directions are nearly these factors, with the same signs:
-    truncating the other modes rotates them slightly. All directions have unit length.
+    `factors_` are in leading order, the directions are nearly these factors, with the same signs.
+    They differ slightly, since truncating the other modes rotates them. All directions have unit
+    length.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class LoadingsDisplay:
     >>> from holrr.plotting import LoadingsDisplay
     >>> X, Y = make_tensor_regression(60, n_features=5, rank=2, snr=1.0, random_state=0)
     >>> display = LoadingsDisplay.from_estimator(HOLRR(rank=2).fit(X, Y))
-    >>> again = display.plot()  # once more, in a figure of its own
+    >>> again = display.plot()  # in a new figure
     >>> display.axes_.shape
     (3, 2)
     """
@@ -281,7 +282,7 @@ def _pairs(model: Any, names: Sequence[str], n: int) -> list[tuple[Any, ...]]:
     U = to_numpy(factors[0])[:, order]
     V = multi_mode_product(core[order], [None, *factors[1:]])
     V = np.moveaxis(V, 0, -1)
-    sign = np.sign(_largest(U))  # makes the largest input positive; the outputs follow
+    sign = np.sign(_largest(U))  # makes the largest input positive; the outputs get the same sign
     U, V = U * sign, V * sign
     V = np.where(_seen(model, outputs)[..., None], V, np.nan) if outputs else V
     labels = getattr(model, "labels_", None)

@@ -1,4 +1,4 @@
-"""The error surface of a cross-validated estimator, as profiles and heat maps."""
+"""Plots of the error surface of a search, as profiles and heat maps."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RankSurfaceDisplay:
     >>> from holrr.plotting import RankSurfaceDisplay
     >>> X, Y = make_tensor_regression(60, n_features=5, rank=2, snr=1.0, random_state=0)
     >>> display = RankSurfaceDisplay.from_estimator(HOLRRCV().fit(X, Y))
-    >>> again = display.plot()  # once more, in a figure of its own
+    >>> again = display.plot()  # in a new figure
     >>> display.axes_.shape
     (3, 3)
     >>> display.figure_.savefig("ranks.png")  # doctest: +SKIP
@@ -113,7 +113,7 @@ class RankSurfaceDisplay:
         """
         check_is_fitted(estimator, "best_index_")
         results, index = estimator.cv_results_, estimator.best_index_
-        # Other choices than penalty and ranks (such as a kernel) have their best value.
+        # Choices other than penalty and ranks, such as a kernel, are fixed at their best value.
         n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0
         lead = index[: len(index) - 1 - n_ranks]
         key = "mean_mse" if "mean_mse" in results else estimator.criterion
@@ -143,10 +143,10 @@ class RankSurfaceDisplay:
 
         A profile keeps all other ranks and the penalty at their choice (solid line, with a band of
         one standard error to each side), or minimises over the other ranks (dashed line). The
-        colours of a heat map show the difference of the error to that of the choice, and hardly
-        differ within a standard error. The white line encloses ranks within one standard error of
-        the choice, and ranks that were not computed are hatched. More than 30 ranks have a log
-        scale.
+        colours of a heat map show the difference between the error and that of the choice. The
+        colours hardly differ within one standard error. The white line encloses ranks within one
+        standard error of the choice, and ranks that were not computed are hatched. More than 30
+        ranks have a log scale.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class RankSurfaceDisplay:
         if alphas[0] > 0:
             ax.set_xscale("log")
             margin = (alphas[-1] / alphas[0]) ** 0.05 if alphas.size > 1 else 10.0
-            ax.set_xlim(alphas[0] / margin, alphas[-1] * margin)  # also if little was computed
+            ax.set_xlim(alphas[0] / margin, alphas[-1] * margin)  # all penalties
         elif alphas.size > 2:
             ax.set_xscale("symlog", linthresh=alphas[1])
         self._baselines(ax, least)
@@ -243,8 +243,8 @@ class RankSurfaceDisplay:
         from matplotlib.colors import AsinhNorm
 
         values = np.concatenate([m[np.isfinite(m)] for m in maps.values()])
-        # One standard error is at most a ninth of the colour scale, so that smaller differences
-        # look alike; large differences do not hide small ones.
+        # One standard error is at most a ninth of the colour scale, so that differences below it
+        # have similar colours, and large differences do not hide small ones.
         choice = float(self.surface[self.best_index])
         unit = self._one_error() or 1e-4 * self._unit() * abs(choice) or 1e-12
         top = max(float(values.max()), 30 * unit)
@@ -256,7 +256,7 @@ class RankSurfaceDisplay:
         return image
 
     def _heat_map(self, ax: Any, i: int, j: int, above: np.ndarray, norm: Any) -> Any:
-        rows, columns = (np.arange(n + 1) + 0.5 for n in above.shape)  # borders, also of one cell
+        rows, columns = (np.arange(n + 1) + 0.5 for n in above.shape)  # borders of the cells
         ax.patch.set(**_NOT_COMPUTED)
         image = ax.pcolormesh(columns, rows, above, norm=norm, cmap="viridis_r")
         if self._one_error() > 0:

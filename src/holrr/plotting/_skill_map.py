@@ -1,4 +1,4 @@
-"""The skill of each output, as bars, a line or maps."""
+"""Plots of the skill of each output, as bars, lines or maps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SkillMapDisplay"]
 
 _MAX_PANELS = 16
 _MAX_BARS = 40
-_CLEARLY = -0.05  # skills below are outlined; a limit of zero would outline every noisy cell
+_CLEARLY = -0.05  # lower skills are outlined; a limit of zero would outline every noisy cell
 
 
 class SkillMapDisplay:
@@ -54,7 +54,7 @@ class SkillMapDisplay:
     >>> X, Y = make_tensor_regression(90, n_features=5, rank=2, snr=1.0, random_state=0)
     >>> model = HOLRR(rank=2).fit(X[:60], Y[:60])
     >>> display = SkillMapDisplay.from_estimator(model, X[60:], Y[60:])
-    >>> again = display.plot()  # once more, in a figure of its own
+    >>> again = display.plot()  # in a new figure
     >>> display.axes_.shape, display.skill.shape == Y.shape[1:]
     ((1,), True)
     """
@@ -122,7 +122,7 @@ class SkillMapDisplay:
         """Plot bars or a line for one mode, a map for two, and several maps for three modes.
 
         With three modes, each entry of the shortest mode, up to sixteen of them, has a map. The
-        colour scale is from -1 (and below) to 1, or narrower if all skills are smaller.
+        colour scale is from -1 (and below) to 1, or narrower if all skills are near zero.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class SkillMapDisplay:
         ax.set_ylabel(self.label, fontsize=9)
         style.tidy(ax)
 
-    # ------------------------------------------------------------ two and three
+    # ------------------------------------------------------------ two and three modes
 
     def _maps(self, values: np.ndarray, modes: list[int], fig: Any) -> None:
         shortest = int(np.argmin(values.shape)) if len(modes) == 3 else None

@@ -1,4 +1,4 @@
-"""The energies of each mode of the whitened tensor Z, and the directions that a model keeps."""
+"""Plots of the energies of each mode of the whitened tensor Z."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SpectrumDisplay:
     >>> from holrr.plotting import SpectrumDisplay
     >>> X, Y = make_tensor_regression(60, n_features=5, rank=2, snr=1.0, random_state=0)
     >>> display = SpectrumDisplay.from_estimator(HOLRR(rank=2).fit(X, Y))
-    >>> again = display.plot()  # once more, in a figure of its own
+    >>> again = display.plot()  # in a new figure
     >>> display.axes_.shape
     (3,)
 
@@ -142,9 +142,9 @@ class SpectrumDisplay:
 
     def _panel(self, ax: Any, mode: int, name: str) -> None:
         share, R = 100 * self.spectra[mode] / self.energy, self.rank[mode]
-        share = share[: max(R, *np.flatnonzero(share > _FLOOR) + 1)]  # the rest is zero
+        share = share[: max(R, *np.flatnonzero(share > _FLOOR) + 1)]  # the other shares are zero
         index = np.arange(1, share.size + 1)
-        # Points, since bars have no defined length in a log scale.
+        # Draw points, since bars have no defined length on a log scale.
         heights = np.where(share > _FLOOR, share, np.nan)
         dots = {"marker": "o", "ms": 5 if share.size <= 40 else 3, "lw": 1}
         ax.plot(index[R - 1 :], heights[R - 1 :], color=style.MUTED, **dots, label="cut off")

@@ -100,7 +100,7 @@ def signed_map(ax: Any, values: np.ndarray, y: np.ndarray, x: np.ndarray, **opti
     ax.set_facecolor(MUTED)
     name_ticks(ax, ax.xaxis, x, 0.5)
     name_ticks(ax, ax.yaxis, y, 0.5)
-    from_the_top = not is_ordered(y) or y[0] > y[-1]  # as names are read, and north is up
+    from_the_top = not is_ordered(y) or y[0] > y[-1]  # so that north is at the top
     if from_the_top and not ax.yaxis_inverted():
         ax.invert_yaxis()
     return image

@@ -21,13 +21,13 @@ __all__ = ["COVERAGES", "Estimate", "Evaluation", "cross_validated", "evaluated"
 # Nominal coverages at which prediction intervals are checked.
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 _N_RESAMPLED = 2000
-# More rows than this are resampled in contiguous groups.
+# If there are more rows, contiguous groups of rows are resampled.
 _MOST_GROUPS = 1000
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with the ends of its 95 % confidence interval."""
+    """Estimate with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -48,7 +48,7 @@ class Evaluation:
     predicted : dict of arrays of shape (n_samples, d1, ..., dp)
         Predictions by name. The first entry is the model of the report.
     intervals : dict of pairs of arrays of shape (n_samples, d1, ..., dp)
-        Nominal coverage -> lower and upper bounds. Empty for models without intervals.
+        Lower and upper bounds by nominal coverage. Empty for models without intervals.
     output_weight : array of shape (d1, ..., dp), optional
         Weights of the outputs in the errors.
     n_folds : int
@@ -89,7 +89,7 @@ class Evaluation:
         return len(self.y)
 
     def rmse(self, name: str) -> Estimate:
-        """Root of the mean squared error over all observed entries.
+        """Return the root of the mean squared error over all observed entries.
 
         Parameters
         ----------
@@ -100,20 +100,20 @@ class Evaluation:
         return _resampled(lambda error, count: np.sqrt(error / count), squares, counts)
 
     def gain(self, other: str) -> Estimate:
-        """Share of another method's squared error by which the model's is lower.
+        """Return the relative reduction of the squared error compared with another method.
 
         Parameters
         ----------
         other : str
-            One of `names`. Both methods predict the same samples, so that the interval is that
-            of a paired comparison.
+            One of `names`. Both methods predict the same samples, so the confidence interval is
+            that of a paired comparison.
         """
         ours, _ = self._row_sums(self._squares(self.names[0]))
         theirs, _ = self._row_sums(self._squares(other))
         return _resampled(_lower, ours, theirs)
 
     def r2(self, name: str | None = None) -> Any:
-        """Share of the variance about the mean of these samples that is explained.
+        """Return R2: the explained share of the variance about the mean of these samples.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class Evaluation:
         return _resampled(_lower, error, scatter)
 
     def coverage(self, nominal: float) -> float:
-        """Share of observed entries inside of their prediction intervals.
+        """Return the share of observed entries in their prediction intervals.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class Evaluation:
         return (self.y - self.predicted[self.names[0] if name is None else name]) ** 2
 
     def _row_sums(self, squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weighted sums over the outputs of each sample, and the weights they have together."""
+        """Return weighted sums over the outputs of each sample, and the sums of the weights."""
         v = np.ones(self.y.shape[1:]) if self.output_weight is None else self.output_weight
         seen = ~np.isnan(squares)
         sums = np.where(seen, squares, 0.0) * v
@@ -156,7 +156,7 @@ class Evaluation:
 
 
 def _lower(error: Any, reference: Any) -> Any:
-    """Share by which an error is lower than that of a reference."""
+    """Return the relative reduction of an error compared with a reference."""
     return 1 - error / reference
 
 
@@ -168,7 +168,8 @@ def _resampled(statistic: Any, *columns: np.ndarray) -> Estimate:
     statistic : callable
         Function of the sums of the columns.
     columns : arrays of shape (n_samples,)
-        Samples are drawn with replacement; contiguous groups of them where there are many.
+        Values of the samples, which are drawn with replacement. If there are many samples,
+        contiguous groups of samples are drawn.
     """
     n = len(columns[0])
     value = float(statistic(*(np.sum(column) for column in columns)))
@@ -187,14 +188,14 @@ def _resampled(statistic: Any, *columns: np.ndarray) -> Estimate:
 
 
 def _mean(y: np.ndarray) -> np.ndarray:
-    """Mean of the observed entries of each output; NaN where there are none."""
+    """Return the mean of the observed entries of each output; NaN if there are none."""
     seen = ~np.isnan(y)
     count = seen.sum(axis=0)
     return np.where(count > 0, np.where(seen, y, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
 
 
 def last_step(model: Any) -> Any:
-    """The estimator of this library at the end of a pipeline, or the model itself."""
+    """Return the estimator of this library at the end of a pipeline, or the model itself."""
     return model[-1] if isinstance(model, Pipeline) else model
 
 
@@ -206,9 +207,9 @@ def evaluated(
     Parameters
     ----------
     model : estimator or pipeline
-        Fitted.
+        Fitted model.
     X, y
-        New samples, as `score` takes them.
+        New samples, in the format of `score`.
     compare : dict of fitted estimators, optional
         Other models of the same inputs and outputs, by name.
     name : str
@@ -278,7 +279,7 @@ def cross_validated(model: Any, X: Any, y: Any, name: str = "this model") -> Eva
 
 
 def _folds(model: Any, n_samples: int) -> Any:
-    """The folds of the model's own search, or five contiguous ones."""
+    """Return the folds of the search of the model, or five contiguous folds."""
     cv = getattr(model, "cv", None)
     try:
         return list(check_cv(5 if cv is None else cv).split(np.empty((n_samples, 1))))
@@ -287,7 +288,7 @@ def _folds(model: Any, n_samples: int) -> Any:
 
 
 def _ridge(model: Any) -> Any:
-    """Ridge regression with the options of a model that concern its data; None for ridge itself."""
+    """Return ridge regression with the data options of a model; None for ridge regression."""
     if type(model).__name__.startswith("RLS"):
         return None
     ridge = RLSCV()
@@ -298,7 +299,7 @@ def _ridge(model: Any) -> Any:
 
 
 def _with_last_step(model: Any, step: Any) -> Any:
-    """A fresh pipeline that ends with another estimator, or that estimator alone."""
+    """Return an unfitted pipeline that ends with another estimator, or this estimator alone."""
     if not isinstance(model, Pipeline):
         return clone(step)
     steps = [(name, clone(part)) for name, part in model.steps[:-1]]
@@ -306,7 +307,7 @@ def _with_last_step(model: Any, step: Any) -> Any:
 
 
 def _outputs(model: Any, X: Any, y: Any) -> np.ndarray:
-    """Outputs of the samples `X` without their labels, of shape (n_samples, d1, ..., dp)."""
+    """Return outputs of the samples `X` without labels, of shape (n_samples, d1, ..., dp)."""
     final = last_step(model)
     dim = sample_dimension(getattr(final, "sample_dim", None), X, y, final.labels_)
     values, _ = unlabel_outputs(y, dim, final.labels_, flat=final._is_flat)
@@ -315,7 +316,7 @@ def _outputs(model: Any, X: Any, y: Any) -> np.ndarray:
 
 
 def _intervals(model: Any, X: Any) -> dict[float, tuple[np.ndarray, np.ndarray]] | None:
-    """Bounds of prediction intervals at several coverages, where the model has them."""
+    """Return bounds of prediction intervals at several coverages, if the model has intervals."""
     final = last_step(model)
     if vars(final).get("_intervals") is None:
         return None

@@ -24,7 +24,7 @@ from ._evaluate import Estimate, Evaluation
 __all__ = ["calibration", "errors", "loadings", "outliers", "rank_surface", "scatter", "skill"]
 __all__ += ["to_svg", "unusual_inputs"]
 
-# Colours of the displays -> custom properties of the page. White and black are paper and ink.
+# CSS custom properties that replace the colours of the displays.
 _COLORS = {
     "#1f5a99": "--main",
     "#d1600e": "--accent",
@@ -34,7 +34,7 @@ _COLORS = {
     "#ffffff": "--paper",
     "#eef0f2": "--shade",
 }
-# Meshes of more cells are pictures within the SVG.
+# Meshes with more cells are embedded in the SVG as images.
 _MOST_CELLS = 1500
 _MOST_POINTS = 3000
 
@@ -73,7 +73,7 @@ def to_svg(figure: Any, name: str) -> str:
 
 
 def drawn(name: str, draw: Callable[[], Any]) -> str:
-    """Return what a display draws as SVG.
+    """Return the figure of a display as SVG.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def errors(evaluation: Evaluation) -> Any:
 
 
 def scatter(evaluation: Evaluation) -> Any:
-    """Draw observed against predicted outputs, some of them where there are many."""
+    """Draw observed against predicted outputs, or a part of them if there are many."""
     from matplotlib.figure import Figure
 
     y, predicted = evaluation.y.ravel(), evaluation.predicted[evaluation.names[0]].ravel()

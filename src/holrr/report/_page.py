@@ -1,4 +1,4 @@
-"""The HTML page of a report: one file that needs nothing from outside."""
+"""HTML page of a report: one file without external resources."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Section:
         return self
 
     def figure(self, svg: str, caption: str) -> Section:
-        """Add a figure with its caption, which also describes it to readers who cannot see it."""
+        """Add a figure with a caption, which is also its description for screen readers."""
         label = f'role="img" aria-label="{escape(caption)}"'
         drawn = svg.replace("<svg", f"<svg {label}", 1)
         words = f"<figcaption>{escape(caption)}</figcaption>"
@@ -143,7 +143,7 @@ class Page:
     footer: str
 
     def html(self) -> str:
-        """Return the page as one HTML document that needs nothing from outside."""
+        """Return the page as one HTML document without external resources."""
         first, *others = self.sections
         links = "".join(f'<a href="#{s.anchor}">{escape(s.title)}</a> ' for s in others)
         body = [first.html("summary"), f"<nav>{links}</nav>", *(s.html() for s in others)]

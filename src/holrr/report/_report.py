@@ -34,14 +34,14 @@ class Report:
     Parameters
     ----------
     html : str
-        The whole report as one HTML document. It loads nothing from outside, and follows the light
-        or dark setting of the browser.
+        The report as one HTML document. It loads no external resources, and follows the light or
+        dark setting of the browser.
     evaluation : Evaluation
-        The observed and predicted outputs that the figures are computed from.
+        Observed and predicted outputs, from which the figures are computed.
 
     See Also
     --------
-    make_report : Makes one.
+    make_report : Function that creates a report.
 
     Examples
     --------
@@ -64,6 +64,7 @@ class Report:
         Parameters
         ----------
         path : str or path
+            Path of the file.
         """
 
         def write(file: BinaryIO) -> None:
@@ -89,29 +90,31 @@ def make_report(
     title: str = "Regression report",
     notes: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Make a report on a fitted model: errors, intervals, ranks, loadings and a conclusion.
+    """Create a report on a fitted model: errors, intervals, ranks, loadings and a conclusion.
 
     Parameters
     ----------
     model : estimator or pipeline
         A fitted estimator of this library, or a scikit-learn pipeline that ends with one.
     X : array of shape (n_samples, n_features)
-        Inputs of samples that were not used in the fit, as `predict` takes them.
+        Inputs of samples that were not used in the fit, in the format of `predict`.
     y : array of shape (n_samples, d1, ..., dp)
-        Their outputs. Missing entries are NaN.
+        Outputs of these samples. Missing entries are NaN.
     cross_validate : bool, default=False
-        Set it where `X` and `y` are the training data. The model, with the choice of its
-        hyperparameters, is then fitted again without each fold, and so is ridge regression, so that
-        all errors are those of samples that a fit has not seen.
+        Whether `X` and `y` are the training data. The model, with the choice of its
+        hyperparameters, and ridge regression are then fitted again without each fold, so that all
+        errors are those of samples that a fit has not seen.
     compare : dict of fitted estimators, optional
         Other models to compare with on the same new samples, by name.
     title : str, default="Regression report"
+        Title of the page.
     notes : dict, optional
-        Further facts: ``n_samples`` is the number of training samples.
+        Further facts. ``n_samples`` is the number of training samples.
 
     Returns
     -------
     Report
+        The report.
 
     Examples
     --------
@@ -129,8 +132,8 @@ def make_report(
     check_is_fitted(last_step(model))
     if cross_validate and compare:
         raise ValueError(
-            "compare takes fitted models, which have seen the training data; use it without "
-            "cross_validate=True, on new samples."
+            "compare cannot be combined with cross_validate=True, since the fitted models that it "
+            "contains have seen the training data. Use compare with new samples."
         )
     evaluation = cross_validated(model, X, y) if cross_validate else evaluated(model, X, y, compare)
     facts = facts_of(model, dict(notes or {}))
@@ -158,7 +161,7 @@ def report_on(
     title: str,
     rows: InputDiagnostics | None = None,
 ) -> Report:
-    """Make a report from an evaluation.
+    """Create a report from an evaluation.
 
     Parameters
     ----------
@@ -166,7 +169,7 @@ def report_on(
     model : estimator
         The fitted estimator, the last step of a pipeline.
     facts : dict
-        As `facts_of` returns them.
+        Result of `facts_of`.
     title : str
     rows : InputDiagnostics, optional
         Distances of the inputs of new samples from the training inputs.
@@ -211,8 +214,8 @@ def _errors(evaluation: Evaluation) -> Section:
     header = ["method", "RMSE", "95 % interval", "R2", "gain of the model", "95 % interval"]
     section.table(Table(header, rows, numbers=(1, 2, 3, 4, 5)))
     section.text(
-        "The gain is the share of the method's squared error by which that of the model is lower. "
-        "Both predict the same samples, so that its interval is that of a paired comparison.",
+        "The gain is the relative reduction of the squared error by the model, compared with the "
+        "method. Both predict the same samples, so its interval is that of a paired comparison.",
         "note",
     )
     svg = figures.drawn("errors", lambda: figures.errors(evaluation))
@@ -229,7 +232,7 @@ def _skill(model: Any, evaluation: Evaluation) -> Section:
     section, r2 = Section("Skill by output"), evaluation.r2()
     known = np.flatnonzero(~np.isnan(r2))
     if known.size <= 1:
-        return section.text("The model has one output. Its R2 is that of the table above.")
+        return section.text("The model has one output. The table above shows its R2.")
     names = list(_output_names(model))
     order = known[np.argsort(-r2.ravel()[known], kind="stable")]
     shown = [*order[:_N_LISTED], *order[max(_N_LISTED, order.size - _N_LISTED) :]]
@@ -272,7 +275,7 @@ def _intervals(evaluation: Evaluation) -> Sequence[Section]:
 
 
 def _unusual(rows: InputDiagnostics | None) -> Sequence[Section]:
-    """The inputs of new samples beside those of the training samples."""
+    """Return the section on unusual inputs of new samples."""
     if rows is None:
         return []
     section = Section("Unusual inputs")
@@ -297,7 +300,7 @@ def _unusual(rows: InputDiagnostics | None) -> Sequence[Section]:
 
 
 def _outliers(outliers: Outliers | None) -> Sequence[Section]:
-    """Training samples with large held-out residuals."""
+    """Return the section on training samples with large held-out residuals."""
     if outliers is None:
         return []
     section = Section("Outliers among the training samples")

@@ -13,7 +13,7 @@ from ._evaluate import Estimate, Evaluation
 __all__ = ["OUTLIER_LEVEL", "conclusion", "next_steps", "number", "percent"]
 
 _FEW_SAMPLES = 50
-# Share of the samples outside of the 99 % limits from which the inputs are called unusual.
+# Inputs are unusual if more than this share of the samples is outside the 99 % limits.
 _MANY_OUTSIDE = 0.1
 # Share of ordinary training samples below the limit of their residuals.
 OUTLIER_LEVEL = 0.999
@@ -52,7 +52,7 @@ def conclusion(evaluation: Evaluation) -> list[str]:
     if r2.low <= 0:
         lines.append(
             "The data do not show that the inputs predict the outputs: the confidence interval "
-            "contains 0, which is what the mean of the outputs reaches."
+            "contains 0, which is the R2 of predicting the mean."
         )
     else:
         lines.append(
@@ -171,7 +171,7 @@ def next_steps(
             "lowers the error, and it provides prediction intervals."
         )
     if not steps:
-        steps.append("Nothing stands out. The model can be used for samples like these.")
+        steps.append("No problem was found. The model can be used for samples like these.")
     return steps
 
 

@@ -1,4 +1,4 @@
-"""What a saved model is and how good it is: as a dict for JSON, and as lines of text."""
+"""Description of a saved model and its errors, as a dict for JSON and as lines of text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..model_selection.linear import Search
 
 __all__ = ["describe", "describe_scores", "fact_lines", "facts_of"]
 
-# Version of the keys; it changes where a key is removed or gets another meaning.
+# Version of the keys. It changes if a key is removed or changes its meaning.
 FORMAT = 1
 _PENALTIES = ("alpha", "penalty", "beta")
 
@@ -29,19 +29,20 @@ _PENALTIES = ("alpha", "penalty", "beta")
 
 
 def facts_of(whole: Any, notes: dict[str, Any]) -> dict[str, Any]:
-    """What there is to know about a fitted model, as plain values.
+    """Return a description of a fitted model as plain values.
 
     Parameters
     ----------
     whole : estimator or Pipeline
-        Fitted; a pipeline ends with an estimator of this library.
+        Fitted model. A pipeline must end with an estimator of this library.
     notes : dict
         Notes of the file, such as ``n_samples``.
 
     Returns
     -------
     dict
-        With the keys that docs/command_line.md lists. Numbers that are not finite are None.
+        Description, with the keys that docs/command_line.md lists. Numbers that are not finite are
+        None.
     """
     steps = whole.steps[:-1] if isinstance(whole, Pipeline) else []
     model = whole[-1] if isinstance(whole, Pipeline) else whole
@@ -75,7 +76,7 @@ def facts_of(whole: Any, notes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ratio(objective: float | None, bound: float | None) -> float | None:
-    """Objective over its lower bound; fits with missing outputs have no bound."""
+    """Return the objective divided by its lower bound; None without a bound."""
     if objective is None or not bound or math.isnan(bound):
         return None
     return objective / bound
@@ -106,7 +107,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _in_words(step: Any) -> str:
-    """A step of preprocessing for people."""
+    """Return a description of a step of preprocessing in words."""
     if isinstance(step, Standardizer):
         return "standardization"
     if isinstance(step, StandardNormalVariate):
@@ -181,7 +182,7 @@ def _modes(names: Any, sizes: Any, coordinate: Any) -> list[dict[str, Any]]:
 
 
 def _stack(model: Any) -> dict[str, Any] | None:
-    """The models that are mixed, those with the largest weights first."""
+    """Return the models of a stack in order of decreasing weight."""
     if not isinstance(model, Search) or "stack_weights_" not in vars(model):
         return None
     parts = zip(model.stack_weights_, model.stack_ranks_, model.stack_alphas_, strict=True)
@@ -192,7 +193,7 @@ def _stack(model: Any) -> dict[str, Any] | None:
 
 
 def _penalty(best: Any) -> dict[str, Any]:
-    """Penalties by the names of their parameters."""
+    """Return penalties by the names of their parameters."""
     known = best.get_params(deep=False)
     return {name: known[name] for name in _PENALTIES if known.get(name) is not None}
 
@@ -206,7 +207,7 @@ def _kernel(best: Any) -> dict[str, Any] | None:
 
 
 def _held_out(model: Any, notes: dict[str, Any]) -> dict[str, Any] | None:
-    """Held-out error of the model, and of ridge regression and the mean."""
+    """Return the held-out errors of the model, of ridge regression and of the mean."""
     mse = getattr(model, "held_out_mse_", notes.get("cv_mse"))
     if mse is None:
         return None
@@ -225,7 +226,7 @@ def _root(mse: Any) -> float | None:
 
 
 def _plain(value: Any) -> Any:
-    """Values that JSON has: numbers that are not finite are None, dates and others are text."""
+    """Convert a value for JSON: numbers that are not finite become None, other objects text."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, np.bool_):
@@ -261,7 +262,7 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     Parameters
     ----------
     facts : dict
-        As `facts_of` returns them.
+        Result of `facts_of`.
     """
     inputs, outputs = facts["inputs"], facts["outputs"]
     names = inputs["names"]
@@ -298,7 +299,7 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _block_lines(inputs: dict[str, Any]) -> list[tuple[str, str]]:
-    """Blocks of inputs with their penalties, and own inputs."""
+    """Return lines about blocks of inputs with their penalties, and own inputs."""
     lines = []
     for block in inputs["blocks"] or []:
         penalty = "left out" if block["left_out"] else f"alpha {block['alpha']:g}"
@@ -324,7 +325,7 @@ def _error_lines(held_out: dict[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def describe_scores(errors: Errors, output_weight: np.ndarray | None = None) -> str:
-    """How good predictions are, compared with the mean of the outputs, as lines of text.
+    """Return R2 and RMSE of predictions, compared with the mean of the outputs, as text.
 
     Parameters
     ----------
@@ -345,13 +346,13 @@ def describe_scores(errors: Errors, output_weight: np.ndarray | None = None) -> 
 
 
 def _in_columns(lines: list[tuple[str, str]]) -> str:
-    """Names and values, one pair in each line."""
+    """Return names and values as text, one pair in each line."""
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
 
 
 def _range(values: list[Any]) -> str:
-    """All of a few labels, or the first two and the last."""
+    """Return all labels if there are at most four, or the first two and the last."""
     labels = [f"{v:g}" if isinstance(v, float) else str(v) for v in values]
     return ", ".join(labels) if len(labels) <= 4 else f"{labels[0]}, {labels[1]}, ..., {labels[-1]}"
 

@@ -11,11 +11,11 @@ from numbers import Real
 
 __all__ = ["DEFAULT_MAX_BYTES", "check_budget", "memory_budget"]
 
-# Two blocks of the data at a time, their conversion to floating point and the sums.
+# Default memory budget in bytes: two blocks of data, their conversion to floating point, and sums.
 DEFAULT_MAX_BYTES = 2**29
 
 _own: ContextVar[int | None] = ContextVar("holrr_max_bytes", default=None)
-# Budgets of all threads, the latest last, for threads without a budget of their own.
+# Budgets of all threads, the latest last. Threads without a budget use the latest one.
 _of_all: dict[object, int] = {None: DEFAULT_MAX_BYTES}
 
 

@@ -50,7 +50,7 @@ _MAPPED = 2**21  # bytes of outputs that are mapped together, so that they fit i
 
 
 class DaskStream(Stream):
-    """Dask arrays; one of `X` and `Y` may be a NumPy array.
+    """Stream of Dask arrays; one of `X` and `Y` may be a NumPy array.
 
     `X` is rechunked to the samples of `Y`, the larger array, with one chunk along the features.
     Chunks with fewer samples than features are joined with their neighbours, since their moments

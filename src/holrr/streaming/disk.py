@@ -22,7 +22,8 @@ from .stream import Stream, check_rows_of_inputs
 
 __all__ = ["DiskStream"]
 
-# Threads that read and compute: the block of each takes an eighth of the memory budget.
+# Maximum number of threads that read and compute. The block of each thread takes an eighth of the
+# memory budget.
 _MAX_WORKERS = 4
 
 

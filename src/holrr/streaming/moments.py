@@ -16,7 +16,7 @@ __all__ = ["Moments"]
 
 @dataclass(frozen=True, eq=False)
 class Moments(CentredMoments):
-    """Centred first and second moments of ``(X, Y)``: all that a linear fit needs of the data.
+    """Means and centred second moments of ``(X, Y)``, which are sufficient for a linear fit.
 
     `from_arrays` and `from_batches` compute moments, ``+`` merges them, `save` and `load` write and
     read files, and ``fit_moments`` of the linear estimators fits a model to them. A product with a
@@ -56,9 +56,9 @@ class Moments(CentredMoments):
         Labels of inputs and outputs, if the data had labels. Moments of data with different labels
         cannot be merged.
     missing_outputs : array of bool, of shape (d1, ..., dp), or None
-        Outputs that every sample lacks, which ``missing="ignore"`` leaves out. Their moments are
-        zero, and `fit_moments` of an estimator with ``missing="ignore"`` leaves them out, too.
-        Moments that lack different outputs cannot be merged.
+        Mask of the outputs that are missing in every sample. Their moments are zero, and
+        `fit_moments` of an estimator with ``missing="ignore"`` leaves them out. Moments with
+        different missing outputs cannot be merged.
 
     Examples
     --------
@@ -114,8 +114,14 @@ class Moments(CentredMoments):
             512 MiB. Memory maps, HDF5 and Zarr arrays are read in blocks, and Dask arrays are
             reduced on the active scheduler.
         missing : {"raise", "ignore"}, default="raise"
-            Whether NaN in `Y` is an error. With "ignore", outputs that every sample lacks are left
-            out. An output that only some samples lack is always an error: moments cannot hold it.
+            How to handle NaN in `Y`. "raise" raises an error. "ignore" leaves out outputs that are
+            missing in every sample. An output that is missing in some samples only always raises an
+            error, since moments cannot represent it.
+
+        Returns
+        -------
+        Moments
+            Moments of all samples.
         """
         from ..data.validation import Samples, open_data
         from ..missing.fit import complete_outputs
@@ -165,6 +171,7 @@ class Moments(CentredMoments):
         Returns
         -------
         Moments
+            Moments of all batches.
 
         Examples
         --------
@@ -186,6 +193,11 @@ class Moments(CentredMoments):
         ----------
         others : Moments
             Moments of data with the same features and outputs.
+
+        Returns
+        -------
+        Moments
+            Merged moments.
         """
         total = self
         for other in others:
@@ -254,7 +266,7 @@ def _check_same_names(a: Moments, b: Any) -> None:
         where = tuple(int(i) for i in np.argwhere(mine != others)[0])
         raise ValueError(
             f"Moments that lack different outputs cannot be merged: output {where} is missing in "
-            f"one of them only. Gather both from samples that lack the same outputs."
+            f"one of them only. Compute both from samples with the same missing outputs."
         )
     labels = a.labels, getattr(b, "labels", None)
     _check_same_inputs(*(found or Labels() for found in labels))

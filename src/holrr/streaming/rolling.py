@@ -96,6 +96,7 @@ class RollingMoments:
         Returns
         -------
         Moments
+            Sum of the moments of all parts.
         """
         if not self._parts:
             raise ValueError("the window is empty: append the moments of a part first.")

@@ -51,7 +51,7 @@ class Stream(ABC):
     n_samples: int
     n_features: int
     output_shape: tuple[int, ...]  # ``(d1, ..., dp)``
-    weights: np.ndarray | None  # of shape (n_samples,)
+    weights: np.ndarray | None  # sample weights, of shape (n_samples,)
     dtype: str  # floating-point type of the data, "float64" or "float32"
     max_bytes: int  # the memory budget
     _in_memory: np.ndarray | None  # `X`, if it is in memory and the outputs are not
@@ -100,7 +100,7 @@ class Stream(ABC):
 
     @property
     def first_row(self) -> slice:
-        """The first sample with weight."""
+        """Slice of the first sample with weight."""
         first = 0 if self.weights is None else int(np.flatnonzero(self.weights)[0])
         return slice(first, first + 1)
 
