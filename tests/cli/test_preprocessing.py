@@ -245,7 +245,7 @@ def test_spectra_are_along_a_variable_and_a_dimension(folder, capfd):
     assert main([*words, "--spectra", ":wavelength"]) == 0
     assert main([*words, "--spectra", "wavelength"]) == 0
     assert main([*both, "--spectra", "nir:wavelength"]) == 0
-    assert "dim='height' is no mode" in fails(capfd, 3, *words, "--spectra", "height")
+    assert "dim='height' is not a mode of X" in fails(capfd, 3, *words, "--spectra", "height")
 
 
 # ---------------------------------------------------------------- refusals

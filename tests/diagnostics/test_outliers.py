@@ -283,7 +283,7 @@ def test_searches_without_held_out_residuals_say_so(tmp_path):
     kept = on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y)
     with memory_budget(4096):
         models.append(RLSCV([1.0]).fit(*kept))
-        with pytest.raises(ValueError, match="needs samples in memory"):
+        with pytest.raises(ValueError, match="needs dense samples in memory"):
             find_outliers(RLS(), *kept)
     for model in models:
         with pytest.raises(

@@ -206,7 +206,7 @@ def test_moments_whose_parts_do_not_fit_are_refused(value, message):
         (labels, {"cells": np.array([5])}, "cells of columns"),
         (labels, {"used": np.array([1, 1])}, "columns that are used"),
         (labels, {"kind": "pickle"}, "Labels.kind must be one of"),
-        (labels, {"kind": "frame"}, "tables, and no others"),
+        (labels, {"kind": "frame"}, "if and only if they are a table"),
         (labels, {"kind": "dataset"}, "variables and the outputs"),
         (labels, {"columns": (np.arange(2), np.arange(3))}, "columns and their names"),
         (labels, {"places": np.arange(2)}, "places of columns"),

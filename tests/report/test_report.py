@@ -328,7 +328,7 @@ def test_a_browser_shows_the_file_whole_and_requests_nothing(fitted, tmp_path, s
 
 def test_bad_arguments_are_refused(fitted):
     model, X, Y, _ = fitted
-    with pytest.raises(ValueError, match="compare takes fitted models"):
+    with pytest.raises(ValueError, match="compare cannot be combined with cross_validate=True"):
         make_report(model, X, Y, cross_validate=True, compare={"same": model})
     with pytest.raises(Exception, match="not fitted"):
         make_report(HOLRR(), X, Y)
