@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ..core.namespace import Array, asarray_like, namespace_of
+from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
+from ..core.warn import warn
 from .arrays import (
     check_groups,
     check_kind,
@@ -38,7 +39,8 @@ class Delayer(TransformerMixin, BaseEstimator):
     With ``delays=[1, 2]`` the inputs of a sample become those of the previous sample, followed by
     those of the sample before that. Samples must be in the order of time. No delay crosses the
     border between two runs (`groups`). The first samples of a run, which have no earlier samples,
-    get the value `fill`. The number of samples does not change, since transformers of scikit-learn
+    get the value `fill`, or NaN for inputs that are NaN in the sample itself, such as cells of a
+    land mask. The number of samples does not change, since transformers of scikit-learn
     cannot drop samples. To fit a model without filled samples, drop them from X and y before.
 
     The type and the device of the inputs do not change. The delays have names, so that they can be
@@ -66,7 +68,8 @@ class Delayer(TransformerMixin, BaseEstimator):
         samples.
     fill : float, default=0.0
         Value of inputs before the beginning or after the end of a run. Zero is the mean of
-        standardised inputs.
+        standardised inputs. A warning is issued if `fill` is far outside of the range of an input,
+        since filled samples are then outliers.
     sample_dim : str, optional
         Sample dimension of xarray objects. The default is the dimension that X and y share, or the
         first one.
@@ -180,6 +183,8 @@ class Delayer(TransformerMixin, BaseEstimator):
         for block in X.values() if is_blocks(X) else [X]:
             check_rows(block, sample_dim=dim, groups=groups)
         shift = _Shift(self.delays_, _runs(groups, matrix.shape[0]), float(self.fill))
+        if not is_dask(matrix) and not is_on_disk(matrix):
+            _warn_of_outliers(matrix, shift)
         grids = {grid.name: grid for grid in inputs.grids}
         if is_dataset(X):
             name = _free_dimension(X)
@@ -294,6 +299,25 @@ def _runs(groups: Any, n_samples: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise([*starts, n_samples])]
 
 
+def _warn_of_outliers(matrix: Array, shift: _Shift) -> None:
+    """Warn if `fill` is further from the values of a feature than these from each other."""
+    n, xp = matrix.shape[0], namespace_of(matrix)
+    if n < 2 or not np.any(shift.rows == n):
+        return
+    low, high = (to_numpy(f(matrix, axis=0)) for f in (xp.min, xp.max))
+    with np.errstate(invalid="ignore", over="ignore"):  # missing values and infinite ranges
+        distance = np.maximum(low - shift.fill, shift.fill - high)
+        far = (distance > high - low) & (high > low)
+    if np.any(far):
+        k = int(np.flatnonzero(far)[0])
+        warn(
+            f"fill={shift.fill:g} is far outside of the range of {np.sum(far)} of {far.size} "
+            f"features (feature {k}: {low[k]:.4g} to {high[k]:.4g}), so that the samples filled "
+            f"with it are outliers. Centre the inputs first, for instance with Standardizer, set "
+            f"fill, or drop the filled samples from the delayed X and from y."
+        )
+
+
 # ---------------------------------------------------------------- arrays
 
 
@@ -328,7 +352,14 @@ def _delayed(A: Array, shift: _Shift) -> Array:
     xp = namespace_of(A)
     padded = xp.concat([A, xp.full_like(A[:1, ...], shift.fill)], axis=0)
     found = xp.take(padded, asarray_like(rows.reshape(-1), A), axis=0)
-    return xp.reshape(found, (*rows.shape, *A.shape[1:]))
+    found = xp.reshape(found, (*rows.shape, *A.shape[1:]))
+    missing = xp.isnan(A)
+    if xp.any(missing):
+        filled = asarray_like(rows == A.shape[0], A)
+        filled = xp.reshape(filled, (*rows.shape, *(1 for _ in A.shape[1:])))
+        nan = xp.full_like(A[:1, None, ...], math.nan)
+        found = xp.where(filled & missing[:, None, ...], nan, found)
+    return found
 
 
 def _delayed_lazily(A: Any, shift: _Shift) -> Any:
@@ -340,14 +371,20 @@ def _delayed_lazily(A: Any, shift: _Shift) -> Any:
         parts = []
         for run in shift.runs:
             n = min(abs(delay), run.stop - run.start)
-            empty = da.full_like(A[:1], shift.fill, shape=(n, *A.shape[1:]))
             if delay >= 0:
-                parts += [empty, A[run.start : run.stop - n]]
+                parts += [_filled(A[run.start : run.start + n], shift), A[run.start : run.stop - n]]
             else:
-                parts += [A[run.start + n : run.stop], empty]
+                parts += [A[run.start + n : run.stop], _filled(A[run.stop - n : run.stop], shift)]
         whole = da.concatenate([part for part in parts if part.shape[0]])
         found.append(whole.rechunk(A.chunks))
     return da.stack(found, axis=1)
+
+
+def _filled(A: Any, shift: _Shift) -> Any:
+    """Return `fill` in place of the entries of a Dask array, and NaN where they are NaN."""
+    import dask.array as da
+
+    return da.where(da.isnan(A), np.nan, shift.fill).astype(A.dtype)
 
 
 def _in_modes(matrix: Array, grid: Grid) -> Array:

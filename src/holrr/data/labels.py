@@ -348,7 +348,9 @@ def check_features(estimator: BaseEstimator, X: Any, inputs: Sequence[Grid] = ()
 
         X = pd.DataFrame(np.empty((0, len(names))), columns=names)
     _check_distinct(getattr(X, "columns", ()), "X")
-    _check_order(estimator, list(map(str, getattr(X, "columns", ()))), inputs)
+    columns = list(getattr(X, "columns", ()))
+    text = all(isinstance(label, str) for label in columns)
+    _check_order(estimator, list(map(str, columns)), inputs, text=text)
     validate_data(estimator, X, skip_check_array=True, reset=False)
 
 
@@ -365,9 +367,34 @@ def _check_coordinates(inputs: Sequence[Grid], fitted: Sequence[Grid]) -> None:
                 block = "X" if grid.name is None else f"{grid.name!r} of X"
                 differ = first_difference(a, b, "it", "the fit")
                 raise ValueError(
-                    f"{block} has other coordinates along {dim!r} than the fit: {differ}. Put them "
-                    f"in order with X.sel({dim}=...) or X.reindex({dim}=...)."
+                    f"{block} has other coordinates along {dim!r} than the fit: {differ}. "
+                    f"{how_to_match('X', dim, a, b)}"
                 )
+
+
+def how_to_match(name: str, dim: str, found: np.ndarray, known: np.ndarray) -> str:
+    """Say how coordinates along a dimension are made equal to those of the fit.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, "X" or "y".
+    dim : str
+    found, known : array
+        Coordinates of the argument and of the fit.
+    """
+    if found.shape == known.shape and all(c.dtype.kind in "fiu" for c in (found, known)):
+        apart = float(np.max(np.abs(found.astype(float) - known.astype(float)), initial=0.0))
+        if apart <= 1e-5 * float(np.max(np.abs(known), initial=0)):
+            return (
+                f"They differ by at most {apart:.2g}, as numbers of other precision do. Replace "
+                f"them by those of the fit: {name}.assign_coords({dim}=...)."
+            )
+        return (
+            f"Put them in order with {name}.sel({dim}=...) or {name}.reindex({dim}=...); "
+            f'{name}.reindex({dim}=..., method="nearest") takes the nearest entries.'
+        )
+    return f"Put them in order with {name}.sel({dim}=...) or {name}.reindex({dim}=...)."
 
 
 def other_features(a: Any, b: Any, one: str = "one", other: str = "the other") -> str | None:
@@ -405,10 +432,13 @@ def _table_of(X: Any) -> Any:
     return X._meta if hasattr(X, "to_dask_array") else X
 
 
-def _check_order(estimator: Any, found: list[str], inputs: Sequence[Grid]) -> None:
+def _check_order(
+    estimator: Any, found: list[str], inputs: Sequence[Grid], *, text: bool = True
+) -> None:
     """Raise a ValueError for feature labels of the fit in another order.
 
-    The labels of a fit without names are the numbers of its features.
+    The labels of a fit without names are the numbers of its features. `text` is False if labels of
+    columns are not strings, such as wavelengths, so that the strings `found` do not select them.
     """
     names = getattr(estimator, "feature_names_in_", None)
     known = list(map(str, range(estimator.n_features_in_) if names is None else names))
@@ -416,6 +446,8 @@ def _check_order(estimator: Any, found: list[str], inputs: Sequence[Grid]) -> No
     if k is None:
         return
     right = "X.sort_index(axis=1)" if names is None else "X[model.feature_names_in_]"
+    if names is not None and not text:
+        right = "X[X_train.columns], with the table X_train of the fit,"
     right = f"of a table, {right}"
     if inputs:
         dims = ", ".join(f"{d}=..." for grid in inputs for d in grid.dims)

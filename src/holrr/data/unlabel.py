@@ -26,7 +26,17 @@ from .arrays import (
     nan_for_masked,
 )
 from .inputs import Inputs, block_of, flatten, grids_of_shape, is_blocks, join_columns
-from .labels import Grid, Labels, check_rows, differing_axis, first_difference, free, plain, same
+from .labels import (
+    Grid,
+    Labels,
+    check_rows,
+    differing_axis,
+    first_difference,
+    free,
+    how_to_match,
+    plain,
+    same,
+)
 
 __all__ = ["Unlabelled", "dimension_of_inputs", "is_dataset", "sample_dimension", "unlabel"]
 __all__ += [
@@ -468,11 +478,8 @@ def _check_same_axes(found: Grid, grid: Grid | None, right: str | None = None) -
         if differ.size
         else f"it has {a.size} entries and the fit had {b.size}"
     )
-    right = right or f"y.sel({dim}=...) or y.reindex({dim}=...)"
-    raise ValueError(
-        f"y has other coordinates along {dim!r} than the fit: {where}. Put them in order with "
-        f"{right}."
-    )
+    how = f"Put them in order with {right}." if right else how_to_match("y", dim, a, b)
+    raise ValueError(f"y has other coordinates along {dim!r} than the fit: {where}. {how}")
 
 
 # ---------------------------------------------------------------- tables and flat outputs
@@ -710,11 +717,28 @@ def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) ->
     of_x, of_y = named["X"], named["y"]
     shared = tuple(d for d in of_x if d in of_y)
     if len(shared) == 1 or (shared and of_x[0] == of_y[0]):
+        _refuse_other_times(X, y, shared)
         return shared[0]
     what, hint = "no dimension", "rename the sample dimension of one of them."
     if shared:
         what, hint = f"{shared}", "choose the sample dimension with sample_dim=..."
     raise ValueError(f"X has dimensions {of_x} and y has {of_y}, which share {what}: {hint}")
+
+
+def _refuse_other_times(X: Any, y: Any, shared: tuple[str, ...]) -> None:
+    """Raise a ValueError if the first shared dimension has no times, but a later one has."""
+
+    def has_times(dim: str) -> bool:
+        coordinate = next((A.coords[dim] for A in (X, y) if dim in A.coords), None)
+        return coordinate is not None and coordinate.dtype.kind == "M"
+
+    times = [dim for dim in shared if has_times(dim)]
+    if times and times[0] != shared[0]:
+        raise ValueError(
+            f"X and y share the dimensions {shared}. By default the first one, {shared[0]!r}, is "
+            f"the sample dimension, but {times[0]!r} contains times. Set sample_dim={times[0]!r}, "
+            f"or sample_dim={shared[0]!r} if each sample contains all times."
+        )
 
 
 def dimension_of_inputs(X: Any, labels: Labels) -> str:

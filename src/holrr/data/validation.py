@@ -234,7 +234,7 @@ def validate(
     others = [A for A in (y, sample_weight, groups) if A is not None]
     plain = {type(A) for A in (X, *others)} == {np.ndarray} and X.ndim == 2
     asked = [getattr(estimator, name, None) for name in ("output_shape", "input_shape")]
-    if plain and first and asked == [None, None] and not drops_features(estimator):
+    if plain and first and all(shape is None for shape in asked) and not drops_features(estimator):
         # NumPy arrays have no labels and are in memory.
         return _samples(Unlabelled(X, y, sample_weight, None, Inputs(X)), first), Names(X.shape[1])
     known = None if first else estimator.labels_

@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.input_model import MIN_ROWS, InputModel
+from ..data.pipelines import inputs_of_last_step, last_step
 from ..data.relabel import row_labels
 from ..data.unusual import distances
 from ..data.validation import validate_inputs
@@ -178,7 +179,7 @@ def diagnose_inputs(model: Any, X: Any, *, level: float = 0.99) -> InputDiagnost
     given = X
     if isinstance(model, Pipeline):
         check_is_fitted(model)
-        model, X = model[-1], model[:-1].transform(X)
+        X, model = inputs_of_last_step(model, X), last_step(model)
     check_is_fitted(model)
     fitted = vars(model).get("_input_model")
     if fitted is None:

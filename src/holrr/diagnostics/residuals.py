@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..core.namespace import to_numpy
 from ..core.row_residuals import RowResiduals, residual_limits, row_residuals
+from ..data.pipelines import last_step
 from ..data.relabel import row_labels
 from ..data.unlabel import sample_dimension, take_rows
 from ..data.validation import Samples, validate, validate_inputs
@@ -150,7 +151,7 @@ def find_outliers(
     if (X is None) != (y is None):
         raise TypeError("find_outliers needs both X and y, or neither of them; got only one.")
     if X is None:
-        model = model[-1] if isinstance(model, Pipeline) else model
+        model = last_step(model)
         check_is_fitted(model)
         rows = vars(model).get("_row_residuals")
         if rows is None:

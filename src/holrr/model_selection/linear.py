@@ -1857,7 +1857,8 @@ def refuse_own(plan: InputPlan) -> None:
     if plan.own:
         raise ValueError(
             "own cannot be used in a search if some outputs are never observed. Drop these outputs "
-            "from y."
+            'from y. For a land mask of xarray, use y.stack(cell=("lat", "lon")).dropna("cell") '
+            'and own="cell", with X stacked in the same way, and unstack("cell") the predictions.'
         )
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.checks import check_choice
 from ..data.blocks import INTERCEPT
 from ..data.labels import Grid
+from ..data.pipelines import inputs_of_last_step, last_step
 from ..data.scores import AVERAGES
 from ..linear.block_parts import block_errors
 from . import _style as style
@@ -134,6 +135,7 @@ class BlockScoresDisplay:
         BlockScoresDisplay
             The display.
         """
+        X, estimator = inputs_of_last_step(estimator, X), last_step(estimator)
         check_is_fitted(estimator)
         check_choice(average, AVERAGES, "average")
         names, sums = block_errors(estimator, X, y, sample_weight)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.pipelines import inputs_of_last_step, last_step
 from ..metrics.coverage import check_intervals, interval_coverage
 from . import _style as style
 
@@ -106,6 +107,7 @@ class IntervalCalibrationDisplay:
         IntervalCalibrationDisplay
             The display.
         """
+        X, estimator = inputs_of_last_step(estimator, X), last_step(estimator)
         intervals = {c: estimator.predict_interval(X, coverage=c, kind=kind) for c in coverages}
         options = {"simultaneous": kind == "simultaneous", "sample_weight": sample_weight}
         name = type(estimator).__name__ if name is None else name

@@ -14,6 +14,7 @@ from ..core.namespace import fix_signs, to_numpy
 from ..core.tensor import multi_mode_product
 from ..data.inputs import whole_axes
 from ..data.labels import mode_coordinates
+from ..data.pipelines import last_step
 from . import _style as style
 
 __all__ = ["LoadingsDisplay"]
@@ -109,6 +110,7 @@ class LoadingsDisplay:
         LoadingsDisplay
             The display.
         """
+        estimator = last_step(estimator)
         check_is_fitted(estimator)
         if n_components < 1:
             raise ValueError(f"n_components must be at least 1; got {n_components}.")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..data.pipelines import last_step
 from . import _style as style
 
 __all__ = ["RankSurfaceDisplay"]
@@ -111,6 +112,7 @@ class RankSurfaceDisplay:
         RankSurfaceDisplay
             The display.
         """
+        estimator = last_step(estimator)
         check_is_fitted(estimator, "best_index_")
         results, index = estimator.cv_results_, estimator.best_index_
         # Choices other than penalty and ranks, such as a kernel, are fixed at their best value.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..data.pipelines import last_step
 from . import _style as style
 
 __all__ = ["SpectrumDisplay"]
@@ -99,6 +100,7 @@ class SpectrumDisplay:
         SpectrumDisplay
             The display.
         """
+        estimator = last_step(estimator)
         check_is_fitted(estimator)
         display = cls(
             spectra=getattr(estimator, "spectra_", []),

@@ -13,10 +13,11 @@ from sklearn.pipeline import Pipeline
 
 from ..core.namespace import to_numpy
 from ..data.arrays import nan_for_masked
+from ..data.pipelines import inputs_of_last_step, last_step
 from ..data.unlabel import sample_dimension, take_rows, unlabel_outputs
 from ..model_selection import RLSCV
 
-__all__ = ["COVERAGES", "Estimate", "Evaluation", "cross_validated", "evaluated", "last_step"]
+__all__ = ["COVERAGES", "Estimate", "Evaluation", "cross_validated", "evaluated"]
 
 # Nominal coverages at which prediction intervals are checked.
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
@@ -194,11 +195,6 @@ def _mean(y: np.ndarray) -> np.ndarray:
     return np.where(count > 0, np.where(seen, y, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
 
 
-def last_step(model: Any) -> Any:
-    """Return the estimator of this library at the end of a pipeline, or the model itself."""
-    return model[-1] if isinstance(model, Pipeline) else model
-
-
 def evaluated(
     model: Any, X: Any, y: Any, compare: Mapping[str, Any] | None = None, name: str = "this model"
 ) -> Evaluation:
@@ -320,7 +316,7 @@ def _intervals(model: Any, X: Any) -> dict[float, tuple[np.ndarray, np.ndarray]]
     final = last_step(model)
     if vars(final).get("_intervals") is None:
         return None
-    inputs = model[:-1].transform(X) if isinstance(model, Pipeline) else X
+    inputs = inputs_of_last_step(model, X)
     found = {}
     for nominal in COVERAGES:
         try:

@@ -13,11 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
 from ..data.labels import mode_coordinates, mode_names
+from ..data.pipelines import last_step
 from ..diagnostics import InputDiagnostics, Outliers, diagnose_inputs, find_outliers
 from ..extras import need
 from ..io import write_atomically
 from . import _figures as figures
-from ._evaluate import Evaluation, cross_validated, evaluated, last_step
+from ._evaluate import Evaluation, cross_validated, evaluated
 from ._page import Page, Section, Table
 from ._words import OUTLIER_LEVEL, conclusion, next_steps, number, percent
 from .facts import fact_lines, facts_of
@@ -130,6 +131,8 @@ def make_report(
     """
     need("matplotlib.pyplot", "reports draw with matplotlib", "plot")
     check_is_fitted(last_step(model))
+    if not isinstance(cross_validate, bool | np.bool_):
+        raise ValueError(f"cross_validate must be True or False; got {cross_validate!r}.")
     if cross_validate and compare:
         raise ValueError(
             "compare cannot be combined with cross_validate=True, since the fitted models that it "
@@ -190,7 +193,7 @@ def report_on(
         *_loadings(model),
     ]
     n = evaluation.n_samples
-    how = f"{n} samples that were not used in the fit"
+    how = f"{n} samples that it assumes to be new"
     if evaluation.source == "cross-validation":
         how = f"{n} training samples by {evaluation.n_folds}-fold cross-validation"
     lead = f"{type(model).__name__}, evaluated on {how}."

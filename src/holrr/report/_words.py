@@ -45,10 +45,12 @@ def conclusion(evaluation: Evaluation) -> list[str]:
     model, *others = evaluation.names
     r2 = evaluation.r2(model)
     samples = f"{evaluation.n_samples} samples"
-    where = f"{samples} that were not used in the fit"
+    where, assumed = samples, ["This assumes that the fit did not use these samples."]
     if evaluation.source == "cross-validation":
         where = f"{samples}, each predicted by a model that was fitted without it"
+        assumed = []
     lines = [f"R2 is {r2.value:.3f} ({_interval(r2, lambda x: f'{x:.3f}')}) on {where}."]
+    lines += assumed
     if r2.low <= 0:
         lines.append(
             "The data do not show that the inputs predict the outputs: the confidence interval "

@@ -15,6 +15,7 @@ from .._version import __version__
 from ..core.namespace import to_numpy
 from ..data import RangeSelector, SavitzkyGolay, Standardizer, StandardNormalVariate
 from ..data.labels import Labels, mode_coordinates, mode_names
+from ..data.pipelines import last_step
 from ..data.scores import Errors
 from ..model_selection.linear import Search
 
@@ -45,7 +46,7 @@ def facts_of(whole: Any, notes: dict[str, Any]) -> dict[str, Any]:
         None.
     """
     steps = whole.steps[:-1] if isinstance(whole, Pipeline) else []
-    model = whole[-1] if isinstance(whole, Pipeline) else whole
+    model = last_step(whole)
     best = getattr(model, "best_estimator_", model)
     shape = tuple(best.tucker_.shape)
     objective, bound = (getattr(best, name, None) for name in ("objective_", "lower_bound_"))

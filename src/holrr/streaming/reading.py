@@ -128,7 +128,8 @@ class GatheredRows:
     A : array of shape (n, ...)
         Array on disk.
     rows : array of int, of shape (n, k)
-        Rows of `A` that are read for each row; n stands for a row of `fill`.
+        Rows of `A` that are read for each row; n stands for a row of `fill`, which is NaN where the
+        row itself is NaN.
     fill : float
     """
 
@@ -157,8 +158,13 @@ class GatheredRows:
                 read = np.arange(read[0], read[-1] + 1)
             block = np.asarray(nan_for_masked(self._A[as_slice(read)]))
             found[exist] = block[np.searchsorted(read, wanted[exist])]
-            if isinstance(self._A, np.memmap):
-                release_pages(self._A)
+        if not exist.all():
+            lack = np.flatnonzero(~exist.all(axis=1))
+            own = np.asarray(nan_for_masked(self._A[as_slice(np.arange(len(self))[rows][lack])]))
+            filled = ~exist[lack].reshape(lack.size, -1, *(1 for _ in self.shape[2:]))
+            found[lack] = np.where(filled & np.isnan(own)[:, None], np.nan, found[lack])
+        if isinstance(self._A, np.memmap):
+            release_pages(self._A)
         return found[(slice(None), *box)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
