@@ -76,7 +76,7 @@ class CentredColumns:
     S: Any  # (n, n_features) in CSR format, without the dense columns
     r: np.ndarray  # roots of the weights, (n,)
     mean: np.ndarray  # means of all columns, (n_features,)
-    shift: np.ndarray  # the same, with zeros for the dense columns
+    shift: np.ndarray  # `mean` with zeros for the dense columns
     dense: np.ndarray  # positions of the dense columns, (k,)
     D: np.ndarray  # (n, k)
 
@@ -160,7 +160,7 @@ def centre_columns(X: Any, w: np.ndarray | None, *, centre: bool = True) -> Cent
         D[...] = X[:, dense].toarray()
         mean[dense] = w @ D / weight
         D -= mean[dense]
-        drift = w @ D / weight  # of a rounded mean, see `core.spectral`
+        drift = w @ D / weight  # rounding error of the mean, see `core.spectral`
         D -= drift
         mean[dense] += drift
         D *= r[:, None]

@@ -131,7 +131,7 @@ def few_threads_for(work: float) -> AbstractContextManager[None]:
 
 
 def n_threads_for(work: float) -> int:
-    """Return the number of threads for a pass with `work` multiply-adds, up to that of BLAS."""
+    """Return the number of threads for `work` multiply-adds, at most the threads of BLAS."""
     if work < PASS_WORK:
         return 1
     with _lock:

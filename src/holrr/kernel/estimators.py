@@ -475,7 +475,7 @@ class KernelLRR(KernelRegressor):
     center_kernel : bool, default=True
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
-        model as `RLS`.
+        model as `LRR`.
     solver : {"auto", "cholesky", "eigh"}, default="auto"
         Factorisation that solves the problem. "cholesky" factorises ``K + alpha I``, and "eigh"
         decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned.
@@ -656,7 +656,7 @@ class KernelHOLRR(KernelRegressor):
     center_kernel : bool, default=True
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
-        model as `RLS`.
+        model as `HOLRR`.
     solver : {"auto", "cholesky", "eigh"}, default="auto"
         Factorisation that solves the problem. "cholesky" factorises ``K + alpha I``, and "eigh"
         decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned.

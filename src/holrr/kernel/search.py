@@ -234,8 +234,8 @@ class KernelRLSCV(KernelSearch):
         it.
     gammas : float, list of floats or None, default=None
         Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
-        from 0.01 to 3 times the inverse of the median distance between samples (squared for "rbf",
-        absolute for "laplacian"). Other kernels have their default gamma.
+        from 0.01 to 3.16 times the inverse of the median distance between samples (squared for
+        "rbf", absolute for "laplacian"). Other kernels have their default gamma.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -459,8 +459,8 @@ class KernelLRRCV(KernelSearch):
         it.
     gammas : float, list of floats or None, default=None
         Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
-        from 0.01 to 3 times the inverse of the median distance between samples (squared for "rbf",
-        absolute for "laplacian"). Other kernels have their default gamma.
+        from 0.01 to 3.16 times the inverse of the median distance between samples (squared for
+        "rbf", absolute for "laplacian"). Other kernels have their default gamma.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -495,7 +495,7 @@ class KernelLRRCV(KernelSearch):
     center_kernel : bool, default=True
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
-        model as `RLS`.
+        model as `LRR`.
     solver : {"auto", "cholesky", "eigh"}, default="auto"
         Factorisation that solves the final fit. "cholesky" factorises ``K + alpha I``, and "eigh"
         decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned. The
@@ -730,8 +730,8 @@ class KernelHOLRRCV(KernelSearch):
         it.
     gammas : float, list of floats or None, default=None
         Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
-        from 0.01 to 3 times the inverse of the median distance between samples (squared for "rbf",
-        absolute for "laplacian"). Other kernels have their default gamma.
+        from 0.01 to 3.16 times the inverse of the median distance between samples (squared for
+        "rbf", absolute for "laplacian"). Other kernels have their default gamma.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -779,7 +779,7 @@ class KernelHOLRRCV(KernelSearch):
     center_kernel : bool, default=True
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
-        model as `RLS`.
+        model as `HOLRR`.
     solver : {"auto", "cholesky", "eigh"}, default="auto"
         Factorisation that solves the final fit. "cholesky" factorises ``K + alpha I``, and "eigh"
         decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned. The

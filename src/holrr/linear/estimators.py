@@ -982,7 +982,7 @@ def add_batch(
         with few_threads_for(data.work):
             moments = Moments.from_checked(data.X, data.Y, data.w, grams)
     moments = replace(moments, feature_names=names.features, labels=names.labels)
-    # Batches before may come from a file of a version that kept nothing of what is missing.
+    # Moments from files of older versions do not record which outputs are missing.
     total = moments if seen is None else replace(seen, missing_outputs=None) + moments
     return replace(total, missing_outputs=missing)
 
@@ -996,16 +996,16 @@ def check_moments_argument(estimator: Any, moments: Any) -> Names:
 
 
 def check_missing_outputs(estimator: Any, moments: Moments) -> None:
-    """Raise where moments lack outputs, and the estimator does not leave them out."""
+    """Raise an error if moments lack outputs and the estimator does not ignore missing outputs."""
     if moments.missing_outputs is None or ignores_missing(estimator):
         return
     where = tuple(int(i) for i in np.argwhere(moments.missing_outputs)[0])
     remedy = (
-        "Use missing='ignore' to leave it out."
+        "Use missing='ignore' to leave these outputs out."
         if hasattr(estimator, "missing")
-        else f"{type(estimator).__name__} needs complete outputs; drop it from y."
+        else f"{type(estimator).__name__} needs complete outputs; drop these outputs from y."
     )
     raise ValueError(
-        f"the moments lack {int(moments.missing_outputs.sum())} of the outputs, the first of which "
-        f"is {where}. {remedy}"
+        f"moments lacks {int(moments.missing_outputs.sum())} of the outputs; the first one is "
+        f"output {where}. {remedy}"
     )

@@ -1,4 +1,4 @@
-"""Robust fits: samples with the weights that `loss="huber"` finds for them."""
+"""Robust fits: sample weights of ``loss="huber"``, and checks of data and folds."""
 
 from __future__ import annotations
 
@@ -21,29 +21,31 @@ from ..streaming.stream import Stream
 
 __all__ = ["refuse_huber", "warn_of_folds", "weigh_samples"]
 
-# With a smaller share of its weight left, a fold says little about the other samples.
+# If a robust fit leaves a smaller share of the weight of a fold, `warn_of_folds` warns.
 _LITTLE = 0.25
 
 
 def weigh_samples(
     estimator: Any, data: Samples | Stream, weights: Sequence[np.ndarray] | None = None
 ) -> tuple[Any, np.ndarray | None]:
-    """Data for a fit, and the weights that its loss gives to the samples.
+    """Return the data of a fit with robust sample weights, and these weights.
 
     Parameters
     ----------
     estimator : estimator
-        Its parameters `loss`, `missing` and `fit_intercept` are read.
+        Estimator with the parameters `loss`, `missing` and `fit_intercept`.
     data : Samples or Stream
+        Validated data.
     weights : sequence of p arrays of shape (d_i,), optional
-        Weights of the outputs; those without any weight have no influence.
+        Weights of the outputs. Outputs of weight zero do not affect the weights of the samples.
 
     Returns
     -------
     data : Samples or Stream
-        With the product of the weights that the samples had and those that were found.
+        Data whose sample weights are the product of the given and the robust weights. The squared
+        loss returns the data unchanged.
     found : array of shape (n_samples,), or None
-        Between 0 and 1; None for the squared loss, which leaves the data as they are.
+        Robust weights, between 0 and 1; None for the squared loss.
     """
     if estimator.loss == "squared":
         return data, None
@@ -66,11 +68,11 @@ def weigh_samples(
 
 
 def refuse_huber(loss: str, what: str) -> None:
-    """Raise for a robust fit of data that are not samples in memory."""
+    """Raise an error for a robust fit to data that are not samples in memory."""
     if loss == "huber":
         raise ValueError(
             f"loss='huber' compares each sample with the others before the fit. It needs samples "
-            f"in memory and cannot be used with {what}; load X and y as arrays, or use "
+            f"in memory and cannot be used with {what}. Load X and y as arrays, or use "
             f"loss='squared'."
         )
 
@@ -78,19 +80,19 @@ def refuse_huber(loss: str, what: str) -> None:
 def warn_of_folds(
     splits: Sequence[tuple[np.ndarray, np.ndarray]], data: Samples, found: np.ndarray | None
 ) -> None:
-    """Warn where a fold holds out hardly any other samples than those with small weights.
+    """Warn if almost all held-out samples of a fold have small robust weights.
 
-    The held-out error of a fold is a weighted mean over its samples, which does not change when all
-    of their weights are small.
+    The held-out error of a fold is a weighted mean over its samples. The mean does not change if
+    all weights of the fold are multiplied by the same small number.
 
     Parameters
     ----------
     splits : sequence of pairs of arrays of int
         Training and held-out samples of each fold.
     data : Samples
-        With the weights of the fit.
+        Data with the sample weights of the fit.
     found : array of shape (n_samples,), or None
-        Those that a robust loss has found.
+        Robust weights; None for the squared loss.
     """
     if found is None:
         return
@@ -101,7 +103,7 @@ def warn_of_folds(
     if few:
         warn(
             f"The held-out samples of {len(few)} of {len(splits)} folds (such as fold {few[0]}) "
-            f"have almost no weight under loss='huber', so that the error of the fold is that of "
-            f"unusual samples. Use fewer and larger folds, which mix the samples: cv=KFold(5, "
-            f"shuffle=True), for instance."
+            f"have small weights under loss='huber', so the held-out error of the fold is the "
+            f"error of unusual samples. Use fewer and larger folds of shuffled samples, such as "
+            f"cv=KFold(5, shuffle=True)."
         )

@@ -64,12 +64,12 @@ def alternate(
     tol: float = 1e-7,
     report: Callable[[int, float], None] | None = None,
 ) -> Descent:
-    """Minimise over each block in turn until an iteration lowers the objective by less than `tol`.
+    """Minimise over each block in turn until the relative decrease is at most `tol`.
 
-    `tol` is a share of the objective. `start` is in spectral coordinates and has all factors. The
-    penalty `beta` is in the units of the problem. `report` is called with the number and the
-    objective of each iteration. If the descent ends above the objective of zero coefficients, in a
-    local minimum or at `max_iter`, the solution is zero.
+    The decrease of an iteration is relative to its objective. `start` is in spectral coordinates
+    and has all factors. The penalty `beta` is in the units of the problem. `report` is called with
+    the number and the objective of each iteration. If the descent ends above the objective of zero
+    coefficients, in a local minimum or at `max_iter`, the solution is zero.
     """
     V = balance(start)
     objectives = [objective(problem, V, beta)]

@@ -56,7 +56,7 @@ class TraceNormRegression(PenalizedRegressor):
         Relative duality gap, ``1 - lower_bound_ / objective_``, at which the solver stops.
     warm_start : bool, default=False
         Whether to start from the solution of the previous call of `fit`. The estimator then keeps
-        the state of the solver, p + 3 arrays of the size of the coefficients.
+        the state of the solver, up to 2 p + 3 arrays of the size of the coefficients.
     verbose : bool, int or "rich", default=False
         Whether to print the progress of the solver. "rich" updates a single line and needs
         ``pip install holrr[progress]``.
