@@ -91,7 +91,8 @@ class ScaledRows:
     A : array of shape (n, ...)
         Array on disk or in memory.
     factor : array of the shape of a row
-        Where the factor is zero, the result is zero even if `A` is not finite.
+        Factors of the entries of a row. Where the factor is zero, the result is zero even if `A` is
+        not finite.
     """
 
     is_on_disk = True
@@ -121,15 +122,16 @@ def scaled_block(block: Any, factor: np.ndarray) -> np.ndarray:
 
 
 class GatheredRows:
-    """An array on disk of which several nearby rows are read for each row.
+    """Array that contains, for each row, several nearby rows of an array on disk.
 
     Parameters
     ----------
     A : array of shape (n, ...)
         Array on disk.
     rows : array of int, of shape (n, k)
-        Rows of `A` that are read for each row; n stands for a row of `fill`.
+        Indices of the rows of `A` for each row. The index n stands for a row filled with `fill`.
     fill : float
+        Value of the entries of rows that do not exist.
     """
 
     is_on_disk = True
@@ -207,7 +209,7 @@ class Flattened:
 
 
 class RowReader:
-    """Reader of consecutive rows of an array, or a box of each, into memory, for one thread.
+    """Reader of consecutive rows of an array, or of a box of each row, for one thread.
 
     A block is valid until the next one is read. Close the reader after use, so that no file stays
     open.
@@ -267,9 +269,10 @@ class RowReader:
 
 
 def _position_in_file(A: np.memmap) -> int | None:
-    """Return the position of the entries of `A` in its file, or None if they are not in order.
+    """Return the position of the entries of `A` in its file, or None to read `A` itself.
 
-    The attribute ``offset`` is that of the first memory map, of which `A` may be a part.
+    The entries of `A` must be in the file, in order. `A` may be a part of a memory map; its
+    attribute ``offset`` is that of the whole map.
     """
     copy_on_write = A.mode == "c"  # changes in memory are not in the file
     if copy_on_write or A.filename is None or not A.flags.c_contiguous or A.dtype.hasobject:
@@ -289,7 +292,7 @@ def _same_ends(A: np.memmap, start: int) -> bool:
     if os.path.getsize(A.filename) < start + A.nbytes:  # type: ignore[arg-type]
         # The map is not read: an access beyond the end of the file would kill the process.
         raise ValueError(
-            f"{str(A.filename)!r} has been cut off or replaced since it was mapped. Map it again."
+            f"{str(A.filename)!r} has been truncated or replaced since it was mapped. Map it again."
         )
     rows = A.reshape(-1)
     with open(A.filename, "rb") as file:  # type: ignore[arg-type]
@@ -326,7 +329,7 @@ def blocks_of_rows(n: int, row_bytes: int, budget: int, chunk: Sequence[int] | N
 
 
 def boxes(shape: Sequence[int], max_entries: int) -> Iterator[Box]:
-    """Yield slices that cover a tensor, each of `max_entries` entries or fewer, at least one.
+    """Yield slices that cover a tensor, each of at most `max_entries` entries and at least one.
 
     The leading modes are split first, so that a box consists of long contiguous parts.
 
