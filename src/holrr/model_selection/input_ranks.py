@@ -265,7 +265,7 @@ class _Exploration:
         return {self._ranks(levels): errors for levels, errors in self._errors.items()}
 
     def walk_diagonal(self) -> None:
-        """Increase all ranks together until two successive errors are `_WORSE` times the least."""
+        """Increase all ranks until two successive errors exceed `_WORSE` times the least error."""
         n_worse, top = 0, [len(steps) - 1 for steps in self._steps]
         for level in range(0, max(top) + 1, 2):
             error = self._look(tuple(min(level, t) for t in top))
