@@ -51,7 +51,7 @@ def test_a_report_on_new_samples_has_the_scores_of_python(folder):
     page = (folder / "new.html").read_text("utf-8")
     assert "<h1>A &amp; B</h1>" in page
     assert f"R2 is {found:.3f}" in page
-    assert "20 samples that were not used in the fit" in page
+    assert "20 samples that it assumes to be new" in page
 
 
 def test_training_data_are_recognised_and_cross_validated(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -246,7 +247,7 @@ def test_rows_on_disk_are_read_in_one_piece_near_those_that_are_wanted():
     assert_array_equal(found[8:10], delayed(FLAT, [1, 2], np.zeros(N))[8:10])
     assert read == [slice(6, 9)]
     assert_array_equal(found[0:1], np.full((1, 2, 6), -1.0))
-    assert len(read) == 1
+    assert read == [slice(6, 9), slice(0, 1)]  # the row itself, of which NaN stays NaN
 
 
 def test_nan_and_masked_entries_are_nan():
@@ -445,3 +446,41 @@ def test_a_delayer_with_invalid_state_is_not_saved(state, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         holrr.io.save(delayer, tmp_path / "m")
     assert not list(tmp_path.iterdir())
+
+
+def masked_field():
+    """A field (60, 4, 2) of which one cell is never observed."""
+    A = np.random.default_rng(0).normal(size=(60, 4, 2))
+    A[:, 1, 1] = np.nan
+    return A
+
+
+@pytest.mark.parametrize("groups", [None, np.repeat(["a", "b", "c"], 20)])
+def test_cells_that_are_never_observed_stay_missing_in_filled_samples(groups, tmp_path):
+    A = masked_field()
+    found = Delayer([0, 1, -2]).fit_transform(A, groups=groups)
+    expected = np.zeros_like(found, dtype=bool)
+    expected[..., 1, 1] = True
+    np.testing.assert_array_equal(np.isnan(found), expected)
+    np.save(tmp_path / "A.npy", A)
+    on_disk = np.load(tmp_path / "A.npy", mmap_mode="r")
+    delayed = Delayer([0, 1, -2]).fit_transform(on_disk, groups=groups)
+    for rows in (slice(None), slice(57, 60), np.array([0, 30, 59])):
+        np.testing.assert_array_equal(delayed[rows], found[rows])
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    chunked = da.from_array(A, chunks=(13, 4, 2))
+    np.testing.assert_array_equal(
+        Delayer([0, 1, -2]).fit_transform(chunked, groups=groups).compute(), found
+    )
+
+
+def test_a_fill_far_from_the_inputs_warns():
+    X = np.random.default_rng(0).normal([0.0, 0.0, 280.0], size=(50, 3))
+    with pytest.warns(UserWarning, match="fill=0 is far outside of the range of 1 of 3 features"):
+        Delayer([0, 1]).fit_transform(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Delayer([0, 1]).fit_transform(X - X.mean(0))
+        Delayer([0, 1], fill=280.0).fit_transform(X[:, 2:])
+        Delayer([0]).fit_transform(X)  # no sample is filled
+        Delayer([0, 1]).fit_transform(np.ones((50, 1)))  # a constant

@@ -332,3 +332,10 @@ def test_bad_arguments_are_refused(fitted):
         make_report(model, X, Y, cross_validate=True, compare={"same": model})
     with pytest.raises(Exception, match="not fitted"):
         make_report(HOLRR(), X, Y)
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_cross_validate_must_be_true_or_false(value):
+    X, Y = np.random.default_rng(0).normal(size=(2, 40, 4))
+    with pytest.raises(ValueError, match="cross_validate must be True or False"):
+        make_report(HOLRR(2).fit(X, Y), X, Y, cross_validate=value)

@@ -120,7 +120,7 @@ def test_batches_other_than_those_of_the_checkpoint_are_refused(data, tmp_path):
     with pytest.raises(ValueError, match="written with response_grams=False"):
         Moments.from_batches(batches, True, checkpoint=path)
     for fewer in (batches[:3], iter(batches[:3])):
-        with pytest.raises(ValueError, match="contains 8 batches, but there were only 3"):
+        with pytest.raises(ValueError, match="contains 8 batches, but batches has only 3"):
             Moments.from_batches(fewer, checkpoint=path)
     Moments.from_arrays(*data).save(path)
     with pytest.raises(ValueError, match="not a checkpoint"):

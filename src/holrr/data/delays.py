@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ..core.namespace import Array, asarray_like, namespace_of, to_numpy
+from ..core.namespace import Array, asarray_like, namespace_of
 from ..core.warn import warn
 from .arrays import (
     check_groups,
@@ -183,7 +183,7 @@ class Delayer(TransformerMixin, BaseEstimator):
         for block in X.values() if is_blocks(X) else [X]:
             check_rows(block, sample_dim=dim, groups=groups)
         shift = _Shift(self.delays_, _runs(groups, matrix.shape[0]), float(self.fill))
-        if not is_dask(matrix) and not is_on_disk(matrix):
+        if isinstance(matrix, np.ndarray) and not is_on_disk(matrix):
             _warn_of_outliers(matrix, shift)
         grids = {grid.name: grid for grid in inputs.grids}
         if is_dataset(X):
@@ -299,12 +299,12 @@ def _runs(groups: Any, n_samples: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise([*starts, n_samples])]
 
 
-def _warn_of_outliers(matrix: Array, shift: _Shift) -> None:
+def _warn_of_outliers(matrix: np.ndarray, shift: _Shift) -> None:
     """Warn if `fill` is further from the values of a feature than these from each other."""
-    n, xp = matrix.shape[0], namespace_of(matrix)
+    n = matrix.shape[0]
     if n < 2 or not np.any(shift.rows == n):
         return
-    low, high = (to_numpy(f(matrix, axis=0)) for f in (xp.min, xp.max))
+    low, high = matrix.min(axis=0), matrix.max(axis=0)
     with np.errstate(invalid="ignore", over="ignore"):  # missing values and infinite ranges
         distance = np.maximum(low - shift.fill, shift.fill - high)
         far = (distance > high - low) & (high > low)
@@ -354,12 +354,12 @@ def _delayed(A: Array, shift: _Shift) -> Array:
     found = xp.take(padded, asarray_like(rows.reshape(-1), A), axis=0)
     found = xp.reshape(found, (*rows.shape, *A.shape[1:]))
     missing = xp.isnan(A)
-    if xp.any(missing):
-        filled = asarray_like(rows == A.shape[0], A)
-        filled = xp.reshape(filled, (*rows.shape, *(1 for _ in A.shape[1:])))
-        nan = xp.full_like(A[:1, None, ...], math.nan)
-        found = xp.where(filled & missing[:, None, ...], nan, found)
-    return found
+    if isinstance(A, np.ndarray) and not missing.any():
+        return found
+    filled = asarray_like(rows == A.shape[0], A)
+    filled = xp.reshape(filled, (*rows.shape, *(1 for _ in A.shape[1:])))
+    nan = xp.full_like(A[:1, None, ...], math.nan)
+    return xp.where(filled & missing[:, None, ...], nan, found)
 
 
 def _delayed_lazily(A: Any, shift: _Shift) -> Any:

@@ -726,14 +726,13 @@ def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) ->
 
 
 def _refuse_other_times(X: Any, y: Any, shared: tuple[str, ...]) -> None:
-    """Raise a ValueError if the first shared dimension has no times, but a later one has."""
+    """Raise a ValueError if the first shared dimension has other labels than times, unlike others.
 
-    def has_times(dim: str) -> bool:
-        coordinate = next((A.coords[dim] for A in (X, y) if dim in A.coords), None)
-        return coordinate is not None and coordinate.dtype.kind == "M"
-
-    times = [dim for dim in shared if has_times(dim)]
-    if times and times[0] != shared[0]:
+    A first dimension without labels may be that of the samples.
+    """
+    kinds = {dim: A.coords[dim].dtype.kind for A in (X, y) for dim in shared if dim in A.coords}
+    times = [dim for dim in shared if kinds.get(dim) == "M"]
+    if times and kinds.get(shared[0], "M") != "M":
         raise ValueError(
             f"X and y share the dimensions {shared}. By default the first one, {shared[0]!r}, is "
             f"the sample dimension, but {times[0]!r} contains times. Set sample_dim={times[0]!r}, "

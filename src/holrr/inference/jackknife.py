@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import TensorRegressor
@@ -89,17 +90,17 @@ def standard_errors(
     Groups of different sizes are treated as in Busing et al. Tests and intervals use the t
     distribution with ``n_groups - 1`` degrees of freedom (Kott).
 
-    Factors are determined up to a rotation. So the factors of each fit without a group are rotated
-    to be as near as possible to those of all data (orthogonal Procrustes). Their standard errors
-    describe the uncertainty of the subspace, not of single axes in it. The factors of a stack are
-    truncated to its best single rank.
+    Factors are determined up to a rotation. The factors of each fit without a group are therefore
+    rotated to be as near as possible to those of all data (orthogonal Procrustes). Their standard
+    errors describe the uncertainty of the subspace, not of single axes in it. The factors of a
+    stack are truncated to its best single rank.
 
     Standard errors do not include the bias of a penalty or of a low rank.
 
-    For `stability` the groups are assigned, in their order, to as many folds as the `cv` of the
+    For `stability`, the groups are assigned, in their order, to as many folds as the `cv` of the
     search specifies. A search with a splitter is repeated with this splitter if the samples are in
     memory. Models with missing outputs, with `output_weight`, with fewer samples than features, and
-    exact kernels are fitted to samples, not to moments. Landmarks do not change.
+    exact kernels are fitted to samples, not to moments. The landmarks are the same in all fits.
     The weights that ``loss="huber"`` finds for all samples are the same in all fits.
 
     References
@@ -118,6 +119,11 @@ def standard_errors(
     >>> errors.coef.std_error.shape, errors.predictions.std_error.shape
     ((6, 5, 4), (3, 5, 4))
     """
+    if isinstance(model, Pipeline):
+        raise TypeError(
+            "model must be an estimator of holrr; got a Pipeline. Pass its last step and the "
+            "inputs of that step: standard_errors(pipeline[-1], pipeline[:-1].transform(X), y)."
+        )
     if not isinstance(model, TensorRegressor):
         raise TypeError(f"model must be an estimator of holrr; got {type(model).__name__}.")
     if not isinstance(n_groups, Integral) or n_groups < 2:

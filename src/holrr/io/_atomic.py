@@ -45,7 +45,7 @@ def write_atomically(path: PathLike, write: Callable[[BinaryIO], None]) -> None:
 
 
 def check_writable(path: PathLike) -> tuple[Path, os.stat_result | None]:
-    """Return the target of `path` and its present state; raise an OSError if it cannot be replaced.
+    """Return the target of `path` and its file status; raise an OSError if it cannot be replaced.
 
     Devices, pipes and sockets are never replaced by a file.
     """
@@ -58,7 +58,7 @@ def check_writable(path: PathLike) -> tuple[Path, os.stat_result | None]:
         old = None
     if old is not None and not stat.S_ISREG(old.st_mode):
         kind = "a folder" if stat.S_ISDIR(old.st_mode) else "a device or a pipe"
-        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", shown)
+        raise OSError(errno.EINVAL, f"the path is {kind}, not a regular file", shown)
     for place in [target.parent] if old is None else [target.parent, target]:
         if not os.access(place, os.W_OK):
             raise PermissionError(errno.EACCES, f"{place} is read-only", shown)

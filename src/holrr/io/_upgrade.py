@@ -25,11 +25,12 @@ _CHOSEN = {"alpha": "alpha_", "penalty": "penalty_", "beta": "beta_"}
 
 
 def upgrade(estimator: Any, version: int) -> None:
-    """Rename the attributes of a loaded estimator, in place.
+    """Convert the fitted attributes of a loaded estimator to this version, in place.
 
     Parameters
     ----------
     estimator : estimator
+        Estimator with the attributes of the file.
     version : int
         Version of the file format.
     """
@@ -68,6 +69,7 @@ def _to_version_4(state: dict[str, Any]) -> None:
 
 
 def _to_version_3(estimator: Any) -> None:
+    """Rename attributes, and copy the attributes of the final model of a search to the search."""
     state = vars(estimator)
     for old, new in _RENAMED.items():
         if old in state:

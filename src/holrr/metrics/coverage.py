@@ -37,7 +37,7 @@ def interval_coverage(
     Returns
     -------
     float, or array of shape (d1, ..., dp) with ``average=None``, labelled as the outputs
-        The coverage, NaN without any entry.
+        The coverage; NaN if all entries are skipped.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def calibration_error(
     y_true, sample_weight, average
         As in `interval_coverage`.
     intervals : dict
-        From nominal coverages, between 0 and 1, to the lower and upper ends of their intervals.
+        Nominal coverages, between 0 and 1, as keys; pairs of lower and upper ends as values.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def calibration_error(
     >>> from holrr.metrics import calibration_error
     >>> y = [0.1, 0.3, 0.5, 0.9]
     >>> intervals = {0.5: ([0.0] * 4, [0.5] * 4), 0.8: ([0.0] * 4, [0.8] * 4)}
-    >>> round(calibration_error(y, intervals), 3)  # three of four lie in both
+    >>> round(calibration_error(y, intervals), 3)  # each interval has three of four
     0.15
     """
     check_intervals(intervals)

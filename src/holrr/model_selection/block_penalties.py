@@ -40,7 +40,7 @@ __all__ = ["BlockPenalties", "block_errors", "find_block_penalties"]
 _RANGE = (1e-6, 1e6)
 # Penalties of the two starts, as multiples of the mean square.
 _START = 10.0 ** np.arange(-4.0, 4.0)
-# Step of one penalty that can lead from one minimum to another.
+# Step of the logarithm of one penalty in the search for other minima.
 _JUMP = math.log(1e3)
 # The search stops if the error decreases by less than this share.
 _GAIN = 1e-4
@@ -75,10 +75,10 @@ class BlockPenalties:
     squares: np.ndarray
 
     def common(self) -> float:
-        """Return the common penalty that shrinks inputs of the same total variance equally.
+        """Return the common penalty for which scaling keeps the total sum of squares.
 
-        Divide the inputs by the square roots of the penalties, and multiply them by the square root
-        of the common penalty. They then have the same sum of squares as the inputs.
+        The scaled inputs are the inputs divided by the square roots of their penalties, and
+        multiplied by the square root of the common penalty.
         """
         total = float(np.sum(self.squares / self.penalties))
         return float(self.squares.sum()) / total
@@ -129,7 +129,7 @@ def block_errors(
 
 
 def _moments(data: FoldData, fold: int) -> tuple[CentredMoments, CentredMoments]:
-    """Return the moments of a training set about the centres of a fit, and of held-out samples."""
+    """Return the training moments, about the centres of a fit, and the held-out moments."""
     seen, unseen = sides_of_fold(data, fold)
     if isinstance(seen, CentredMoments):
         return seen, unseen
@@ -155,7 +155,7 @@ class _PrimalFold:
     Ct: np.ndarray  # X'Y of the held-out samples about the training means, (d, k)
     yy: float
     size: float
-    most: float  # penalty at which coefficients are zero
+    most: float  # largest penalty, at which coefficients are zero up to rounding
 
     @classmethod
     def of(
@@ -388,7 +388,7 @@ class _Search:
         return value, slopes
 
     def value(self, logs: np.ndarray) -> float:
-        """Return the error, which is cached."""
+        """Return the error from the cache, or compute it."""
         found = self._values.get(logs.tobytes())
         return self.evaluate(logs)[0] if found is None else found
 
@@ -433,7 +433,7 @@ class _Search:
         return best
 
     def drop(self, best: np.ndarray) -> np.ndarray:
-        """Leave out blocks, the least important first, while the error hardly increases."""
+        """Leave out blocks, the least important first, if the error rises by at most `_DROP`."""
         while np.isfinite(best).sum() > 1:
             tried = []
             for b in np.flatnonzero(np.isfinite(best)):

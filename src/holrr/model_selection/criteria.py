@@ -9,9 +9,9 @@ the degrees of freedom of a model,
 
 The number of parameters of a model of multilinear rank R is the dimension of the set of tensors of
 this rank (`n_parameters`, with the number r of input directions that the data support in place of
-the number of features). The penalty multiplies it by the share of the input directions that it
-leaves, ``sum(lam / (lam + alpha)) / r``. The intercept adds one for each output. At alpha = 0, df
-is therefore the dimension of the model. At full rank, it is the df of ridge regression,
+the number of features). The penalty multiplies this number by the mean shrinkage factor of the
+input directions, ``sum(lam / (lam + alpha)) / r``. The intercept adds one for each output. At
+alpha = 0, df is therefore the dimension of the model. At full rank, df is that of ridge regression,
 ``D sum(lam / (lam + alpha))``.
 
 References
@@ -56,16 +56,17 @@ def criterion_results(folds: Any, options: SearchOptions) -> Results:
     Parameters
     ----------
     folds : Folds
-        Folds, of which the problem of all data is used.
+        Folds. Only the problem of all data is used.
     options : SearchOptions
         Parameters of the search.
 
     Returns
     -------
     dict
-        Results in the units of the scaled data. Three arrays of shape (n_alphas, R0, ..., Rp), with
-        a first axis for named candidates: the criterion under its name, ``train_mse`` and
-        ``degrees_of_freedom``. Also ``n_observations``, ``alphas`` and ``n_parameters``.
+        Three arrays of shape (n_alphas, R0, ..., Rp), with a first axis for named candidates: the
+        criterion under its name, ``train_mse`` and ``degrees_of_freedom``. Also
+        ``n_observations``, ``alphas`` and ``n_parameters``. ``train_mse`` and ``gcv`` are in the
+        units of the scaled data, all other results in the units of the user's data.
     """
     alphas = default_penalties(folds) if options.alphas is None else options.alphas
     scaled = scaled_penalties(alphas, folds)
@@ -105,7 +106,7 @@ def degrees_of_freedom(
     """Return the degrees of freedom of all penalties and ranks, (n_alphas, R0, ..., Rp)."""
     s = to_numpy(problem.s)
     outputs = tuple(problem.T.shape[1:])
-    # Ranks above the number of supported directions give the same model as that number.
+    # An input rank above the number of supported directions gives the same model as that number.
     inside = (min(caps[0], s.size), *caps[1:]) if caps else ()
     count = parameter_counts((s.size, *outputs), inside)
     if inside != caps:

@@ -60,7 +60,7 @@ __all__ += ["sample_folds", "sample_residuals", "sides_of_fold", "sparse_data", 
 __all__ += ["splits_of"]
 
 _BLOCK = 2**26  # bytes of outputs of scattered samples that are copied together
-_KEPT = 2**28  # bytes of outputs of problems that are kept in memory
+_KEPT = 2**28  # bytes of the tensors T of the problems that are cached
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ class FoldData:
     total : callable
         Function that returns the moments of all data, or None if the folds have no moments.
     everything : Samples or None
-        All data, if there are samples.
+        All samples, if they are dense and in memory.
     held_out : callable
         ``held_out(fold)`` returns the indices of the held-out samples, or their moments.
     rows : callable
@@ -331,8 +331,8 @@ def sample_data(
 
     If the folds partition the data, the moments of each fold are computed once, and the training
     moments are merged from the moments of the other folds (and not computed by subtraction). The
-    moments of other splits are computed for each split. Training sets with fewer samples than
-    features are decomposed without moments.
+    moments of other splits are computed for each split. The samples are decomposed without moments
+    if the solver is "svd", or if it is "auto" and there are fewer training samples than features.
 
     Parameters
     ----------
@@ -661,7 +661,7 @@ def in_double(data: Samples) -> Samples:
     """Convert samples to double precision, for information criteria.
 
     The training error of a model that nearly interpolates is a small difference of large sums.
-    Products in single precision would have no accurate digits of it.
+    In single precision, this difference would have no accurate digits.
     """
     xp = namespace_of(data.X)
     if data.X.dtype == xp.float64:
@@ -787,8 +787,9 @@ def check_fold_moments(
             )
         if part.missing_outputs is not None and not ignore_missing:
             raise ValueError(
-                f"moments[{k}] lacks {int(part.missing_outputs.sum())} of the outputs, which "
-                f"RLSCV, LRRCV and HOLRRCV leave out with missing='ignore'; drop them from y."
+                f"moments[{k}] has no values of {int(part.missing_outputs.sum())} outputs. Drop "
+                f"these outputs from y, or use RLSCV, LRRCV or HOLRRCV with missing='ignore', "
+                f"which leave them out."
             )
         here, first = (part.n_features, part.output_shape), parts[0]
         if here != (first.n_features, first.output_shape):
@@ -860,7 +861,8 @@ def _check_side(index: Any, k: int, side: str, n: int, w: np.ndarray | None) -> 
     if index.min() < -n or index.max() >= n:
         bad = index[(index < -n) | (index >= n)][0]
         raise ValueError(
-            f"The {side} set of split {k} of cv has the index {bad}, but there are {n} samples."
+            f"The {side} set of split {k} of cv has the index {bad}, but there are {n} samples; "
+            f"indices must be at least {-n} and at most {n - 1}."
         )
     if w is not None and not w[index].any():
         raise ValueError(
@@ -923,7 +925,7 @@ def gather_folds(
 def pieces_of(
     splits: Sequence[Split], n_samples: int, weights: np.ndarray | None = None
 ) -> tuple[np.ndarray, list[Split]]:
-    """Divide the samples into pieces, each of which is in one set of every split.
+    """Divide the samples into pieces whose samples are in the same sets of every split.
 
     The training and test sets of expanding windows and shuffled splits are unions of such pieces,
     so one pass over the data gives the moments of all sets.
@@ -956,8 +958,9 @@ def pieces_of(
         for code, index in zip((1, 2), split, strict=True):
             if np.unique(index).size < index.size:
                 raise ValueError(
-                    f"Split {k} of cv has a sample twice, which is not supported for data that are "
-                    f"read in blocks. Use sample_weight instead."
+                    f"The {('training', 'test')[code - 1]} set of split {k} of cv contains a "
+                    f"sample more than once, which is not supported for data that are read in "
+                    f"blocks. Use sample_weight instead."
                 )
             sides[index, k] += code
     used = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)

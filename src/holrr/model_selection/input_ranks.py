@@ -1,12 +1,13 @@
-"""Search over the ranks of the input modes, guided by the held-out errors of ridge regression.
+"""Search over the ranks of the input modes by the held-out errors of ridge regression.
 
 The inputs of a block with modes can be projected onto the leading directions of each mode (see
 `core.input_map`). There are too many combinations of ranks to compute an error surface for each.
 The ridge error of a combination needs only one small decomposition for each fold: the inputs of a
 fold are rotated to the directions of their modes once, and a combination of ranks selects some of
-the rotated inputs. The search compares ridge errors, first along a coarse diagonal, then from the
-best combination one mode at a time. The best few combinations become candidates of the search over
-penalties and ranks. The inputs without projection are always a candidate.
+the rotated inputs. The search compares ridge errors. It first increases the ranks of all modes
+together. It then changes the rank of one mode of the best combination at a time. The best few
+combinations become candidates of the search over penalties and ranks. The inputs without projection
+are always a candidate.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ BlockRanks = tuple[Ranks | None, ...]
 BASIS_ALPHAS = (0.1, 1.0, math.inf)
 # Number of projections that become candidates.
 _KEPT = 3
-# The diagonal ends after two steps whose errors exceed the least error by this factor.
+# The ranks of all modes are increased until two successive errors exceed the least error by this
+# factor.
 _WORSE = 1.05
 
 
@@ -66,7 +68,7 @@ def candidate_designs(
     data : FoldData
         Data of the folds.
     base : InputDesign
-        Design whose scale all designs have. Its ranks are not used.
+        Design with the scale of all designs. Its ranks are not used.
     alphas : array of shape (n_alphas,)
         Penalties of the fits, in the units of the scaled data.
     n_jobs : int
@@ -97,7 +99,7 @@ def _is_better(errors: np.ndarray, others: np.ndarray) -> bool:
 def _compared(
     data: FoldData, base: InputDesign, alphas: np.ndarray, n_jobs: int
 ) -> list[tuple[InputDesign | None, np.ndarray]]:
-    """Return the inputs without projection, and projections, best first, with ridge errors."""
+    """Return designs and their ridge errors: first without projection, then the best first."""
     whole = None if base.scale is None else replace(base, ranks=())
     space = base.space
     modes = tuple(shape if sum(m > 1 for m in shape) > 1 else None for shape in space.shapes)
@@ -221,7 +223,7 @@ def _columns(part: CentredMoments | Samples, index: np.ndarray) -> CentredMoment
 def _errors_of_all(
     data: FoldData, fold: int, whole: InputDesign | None, alphas: np.ndarray
 ) -> np.ndarray:
-    """Return the ridge errors of a fold at all penalties, with inputs without projection."""
+    """Return the ridge errors of a fold at all penalties, for the inputs without projection."""
     parts: Any = data.moments(fold) or data.samples(fold)
     if whole is not None:
         features = features_of_fold(data, fold, whole)
@@ -263,7 +265,7 @@ class _Exploration:
         return {self._ranks(levels): errors for levels, errors in self._errors.items()}
 
     def walk_diagonal(self) -> None:
-        """Increase all ranks together while the error decreases."""
+        """Increase all ranks until two successive errors exceed `_WORSE` times the least error."""
         n_worse, top = 0, [len(steps) - 1 for steps in self._steps]
         for level in range(0, max(top) + 1, 2):
             error = self._look(tuple(min(level, t) for t in top))

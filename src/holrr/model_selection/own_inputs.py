@@ -44,7 +44,7 @@ def own_designs(
     data : FoldData
         Data of the folds.
     base : InputDesign
-        Design whose scale all designs have.
+        Design with the scale of all designs.
     plan : InputPlan
         Kinds and penalties of own inputs.
     alphas : array of shape (n_alphas,)

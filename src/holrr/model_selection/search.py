@@ -1,7 +1,7 @@
 """Steps of a search: error surface, choice or stack, refit, calibration (`run_search`).
 
-Each step is a function from records to a record. Linear, kernel and penalised models differ in
-their folds (`folds.Folds`) and in the structure of their coefficients (`SearchOptions`).
+Each step is a function that takes records and returns a record. Linear, kernel and penalised models
+differ in their folds (`folds.Folds`) and in the structure of their coefficients (`SearchOptions`).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Found:
     choice : Choice
         Chosen model.
     results : dict
-        Entries of `cv_results_`, in the units of the scaled data.
+        Entries of `cv_results_`. Means of squares are in the units of the scaled data.
     fit : Fit
         Fit of the choice to all data, in the units of the user's data.
     calibration : Calibration or None
@@ -273,7 +273,7 @@ class Surface:
         return index, float(results["mean_mse"][index])
 
     def _best_there(self, n_parameters: np.ndarray) -> Index:
-        """Return the `best_index` of errors on an accelerator; only tied errors are transferred."""
+        """Return the `best_index` on an accelerator; transfer only the indices of tied errors."""
         xp, mean = namespace_of(self.device_mean), self.device_mean
         errors = xp.where(xp.isnan(mean), xp.full_like(mean, math.inf), mean)
         least = float(xp.min(errors))
@@ -285,7 +285,7 @@ class Surface:
         return tuple(int(index[first]) for index in where)
 
     def joined(self, other: Surface, order: np.ndarray) -> Surface:
-        """Add the errors of more penalties.
+        """Return the surface with the errors of more penalties.
 
         Parameters
         ----------
@@ -325,7 +325,7 @@ class Surface:
         return replace(self, fold_mse=errors)
 
     def supported(self) -> Surface:
-        """Restrict the surface to ranks that some fold supports, with NaN for other ranks."""
+        """Return the surface of supported ranks, with NaN for ranks that are not candidates."""
         if not self.grid.caps:  # ridge regression itself
             return replace(self, ridge_errors=self.mean_mse)
         grid = self.grid.within_input_rank(self.n_supported)
@@ -415,7 +415,8 @@ def compute_surface(
     bar : Progress
         Progress bar.
     min_alpha : float
-        Smallest penalty of the problems that were computed before.
+        Smallest penalty of earlier calls, in the units of the scaled data. The problems that are
+        cached for this penalty are used again.
     """
     folds, caps = problems.folds, grid.caps
     scaled = scaled_penalties(alphas, folds)
@@ -479,7 +480,7 @@ def scaled_penalties(alphas: np.ndarray, folds: Any) -> np.ndarray:
 
 
 def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> tuple[RankGrid, int]:
-    """Return the grid of ranks that fits into memory, and how many more penalties fit."""
+    """Return the grid of ranks that fits into memory, and the number of further penalties."""
     # Number of arrays of the size of a surface in the results of each penalty.
     kept = folds.n_candidates * (folds.n_folds + 2 if options.criterion == "cv" else 3)
     grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
@@ -509,7 +510,7 @@ def n_parallel(folds: Any, n_jobs: int | None) -> int:
 
 
 def results_of(surface: Any, shape: Sequence[int], options: SearchOptions) -> Results:
-    """Return the error surface as entries of `cv_results_`, in the units of the scaled data."""
+    """Return the entries of `cv_results_`, with errors in the units of the scaled data."""
     results = Results(surface.entries(slice(None) if options.named_candidates else 0))
     results.update(null_mse=surface.null_mse, alphas=surface.alphas)
     if not math.isnan(surface.ridge_mse):
@@ -592,7 +593,8 @@ class Choice:
         For a stack: structure of the fit to each fold, with weights from the other folds.
     fold_directions : tuple of dict
         For a stack: decompositions of the problem of each fold, by penalty in the units of the
-        scaled data, as the argument of `Mixture.approximate`. Empty if they are computed again.
+        scaled data, as the argument of `Mixture.approximate`. The dicts are empty if the problems
+        do not fit into the limit on memory.
     """
 
     index: Index
@@ -873,7 +875,7 @@ def _check_index(index: Any, surface: np.ndarray) -> Index:
     if np.isnan(value):
         raise ValueError(
             f"The selection callable returned {found}, which is not a candidate: the error surface "
-            f"is NaN there."
+            f"is NaN at this index. Return the index of a finite entry."
         )
     return found
 
@@ -910,7 +912,7 @@ def fold_residuals(
     options: SearchOptions,
     prior: float | None = None,
 ) -> list[Any]:
-    """Return the residuals of the chosen model in every fold, fitted to the other folds.
+    """Return the held-out residuals of the chosen model in every fold.
 
     Parameters
     ----------

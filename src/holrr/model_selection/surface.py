@@ -14,8 +14,8 @@ coordinates of this problem, from moments or from features, and call `error_surf
 share the products with the data, since a penalty only scales rows.
 
 If there are more input directions than outputs, no matrix of the size of the inputs is decomposed
-for a penalty (`OutputSidePath`). With a single output mode, the multilinear rank is the rank of a
-matrix, which is the smaller of its two entries, and each rank is computed once.
+for a penalty (`OutputSidePath`). With a single output mode, the fit of rank (R0, R1) is the matrix
+fit of rank min(R0, R1), and the error of each matrix rank is computed once.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class Terms:
 
 
 def cumulative_sum(A: Array, axis: int) -> Array:
-    """Return the cumulative sums along an axis; in place, slice by slice, if that is faster."""
+    """Return the cumulative sums along an axis; `A` may be changed in place, which is faster."""
     n, rest = A.shape[axis], math.prod(A.shape[axis + 1 :])
     if not is_numpy_array(A) or (rest < 16 and n > 32):
         return namespace_of(A).cumulative_sum(A, axis=axis)
@@ -253,9 +253,9 @@ def extended(block: Array, ranks: Sequence[int]) -> Array:
 def rotated(A: Array, B: Array, bases: Sequence[Array]) -> tuple[Array, Array]:
     """Return the tensors ``A' x_1 U1' ...`` and ``B' x_1 U1' ...`` of matrices (..., D, k).
 
-    Both matrices are multiplied together. Each step multiplies along the leading mode, which
-    becomes the last mode. This is one matrix product without a copy. After all steps, the modes
-    have their original order.
+    The matrices are concatenated, so that each step multiplies both. Each step multiplies along the
+    leading mode, which becomes the last mode. This is one matrix product without a copy. After all
+    steps, the modes have their original order.
     """
     xp, (*lead, _, k) = namespace_of(A), A.shape
     both = xp.concat([A, B], axis=-1)
@@ -413,7 +413,7 @@ class RankPath:
         return grams
 
     def keep(self, alphas: Sequence[float], vectors: Sequence[np.ndarray]) -> None:
-        """Keep the leading eigenvectors of `scaled_grams`, which are in increasing order."""
+        """Keep the leading eigenvectors of `scaled_grams`, given by increasing eigenvalue."""
         pairs = zip(vectors, self.ranks, strict=False)
         # The errors do not depend on the signs of the eigenvectors.
         bases: list[Array] = all_to_device_of([U[:, :, : -R - 1 : -1] for U, R in pairs], self.T)
@@ -484,7 +484,7 @@ class RankPath:
         return self.s / root / root * self.scale
 
     def directions(self, alpha: float, ranks: Sequence[int]) -> Directions:
-        """Return the directions and the core of all fits up to some ranks at one penalty."""
+        """Return the directions and the core of all fits up to `ranks` at one penalty."""
         root, (U0, *bases) = self.root(alpha), self._bases(alpha, ranks)
         left, right = U0 / root[:, None], U0 * (self.s / root * self.scale)[:, None]
         columns = unfold(self.T, 0).T @ right
@@ -520,8 +520,8 @@ class RankPath:
     def row_grams(self) -> list[Array | None]:
         """Gram matrices of every row of `T` for each output mode.
 
-        The Gram matrices of Z are weighted sums of them. The entry of a mode is None if they would
-        take more than twice the memory of `T`.
+        The Gram matrices of Z are weighted sums of these matrices. The entry of a mode is None if
+        its matrices would take more than twice the memory of `T`.
         """
         xp = namespace_of(self.T)
         found: list[Array | None] = []
@@ -594,8 +594,8 @@ class RankPath:
     def _matrix_terms(self, V: Array, A: Array, G: Array) -> Terms:
         """Return the terms along the input rank for outputs of full rank, from small matrices.
 
-        The rows of the core are orthogonal. The sum of ``tril(G, -1) S`` over the outputs is
-        therefore zero, and the norms of the rows replace the rows.
+        The rows of the core are orthogonal. The sum of ``S * (tril(G, -1) S)`` over the
+        outputs is therefore zero, and the norms of the rows replace the rows.
         """
         xp = namespace_of(self.T)
         # Rounding can make squared norms negative.
@@ -618,7 +618,7 @@ def prepare_paths(paths: Sequence[RankPath], alphas: Sequence[float]) -> None:
 
 
 def _eigenvectors(stacks: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the eigenvectors of all matrices, in increasing order; large ones share threads."""
+    """Return eigenvectors of all matrices by increasing eigenvalue; threads share large ones."""
     if all(G.shape[1] <= _ROWS_OF_A_THREAD for G in stacks):
         return [np.linalg.eigh(G)[1] for G in stacks]
     parts = [np.array_split(G, min(len(G), 1 + G.shape[1] // _ROWS_OF_A_THREAD)) for G in stacks]
@@ -708,7 +708,7 @@ class HeldOutSamples:
     yy: float  # squared norm of `Y`
     weight: float  # sum of the weights
 
-    # `HeldOut` has products of the features in place of the samples; they are not computed here.
+    # Products of the features, which `HeldOut` has in place of the samples, are not computed.
     C = None
     B = None
 

@@ -38,7 +38,7 @@ class Nodes:
     ----------
     helper, numpy_helper : modules of onnx
     taken : set of str
-        Names of inputs and outputs.
+        Names in use: those of inputs and outputs, and of all constants and nodes that are added.
     """
 
     helper: Any
@@ -80,10 +80,10 @@ def cast(graph: Graph, value: str, dtype: np.dtype) -> str:
 
 
 def shape_of(graph: Graph, sizes: Sequence[int]) -> str:
-    """Return a shape with an unknown number of samples along the first axis."""
+    """Add a shape with an unknown number of samples as a constant, and return its name."""
     return graph.constant(np.array([-1, *sizes], dtype=np.int64))
 
 
 def flatten(graph: Graph, value: str, n_columns: int) -> str:
-    """Reshape a value with samples along its first axis to a matrix."""
+    """Reshape a value with samples along its first axis to a matrix of `n_columns` columns."""
     return graph.node("Reshape", value, shape_of(graph, (n_columns,)))

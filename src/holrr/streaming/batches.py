@@ -50,13 +50,13 @@ def moments_from_batches(
                 if state.done - state.saved >= checkpoint_every:
                     state.save()
                 bar.tick()
-    finally:  # save the progress also if a batch is bad or the user interrupts
+    finally:  # also save the progress if a batch is invalid or the user interrupts
         state.save()
     return state.result()
 
 
 class Batches(BaseEstimator):
-    """Names of the features and outputs of batches, stored as by an estimator."""
+    """Names of the features and outputs of batches, in the attributes of an estimator."""
 
     labels_: Labels | None = None
 
@@ -69,7 +69,7 @@ class _Pass:
         self.marks, self.again = _Marks(), _Marks()
         moments: Moments | None = None
         if path is not None:
-            try:  # raise now rather than after a hundred batches
+            try:  # raise before the first batch, not at the first checkpoint
                 check_writable(path)
             except OSError as error:
                 message = f"checkpoint cannot be written: {error.strerror}"
@@ -105,7 +105,8 @@ class _Pass:
     def _compare(self, number: int, found: str) -> None:
         """Raise a ValueError if a batch differs from the one in the checkpoint.
 
-        All batches that are read again are compared: all of a stream, two of a sequence.
+        All batches of an iterator are read again and compared. The first and the last batch of a
+        sequence that the checkpoint contains are read again and compared.
         """
         self.again = self.again.followed_by(found)
         here, there = self.again, self.marks
@@ -132,7 +133,7 @@ class _Pass:
         if self.seen < self.done:
             raise ValueError(
                 f"the checkpoint {os.fspath(self.path or '')!r} contains {self.done} batches, but "
-                f"there were only {self.seen}; pass the same batches, or use another file."
+                f"batches has only {self.seen}; pass the same batches, or use another file."
             )
         if self.done == 0:
             raise ValueError("batches must contain at least one batch (X, Y); it is empty.")
@@ -145,8 +146,9 @@ def _check_notes(
 ) -> tuple[int, _Marks]:
     if "batches" not in notes:
         raise ValueError(
-            f"{os.fspath(path)!r} contains moments, but is not a checkpoint of from_batches; use "
-            f"another file, and add the moments of {os.fspath(path)!r} with Moments.load."
+            f"{os.fspath(path)!r} contains moments, but is not a checkpoint of from_batches. Use "
+            f"another file for the checkpoint. To include the moments of {os.fspath(path)!r}, load "
+            f"them with Moments.load and add them to the result."
         )
     if (moments.response_grams is not None) != response_grams:
         raise ValueError(
@@ -178,7 +180,7 @@ def _digest(*arrays: Any) -> str:
         if values is None:
             found.append("None")
             continue
-        if values.dtype.hasobject:  # for instance of a table: the entries, not their addresses
+        if values.dtype.hasobject:  # of a table, for instance: use entries, not addresses
             values = values.astype(np.float64)
         entries = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         found.append(f"{values.shape} {values.dtype.str} {zlib.crc32(entries.data):08x}")
@@ -200,10 +202,10 @@ class _Marks:
 
 
 def _numbered(batches: Iterable[Batch], done: int) -> Iterator[tuple[int, Batch]]:
-    """Yield batches with their numbers; of a sequence, only two known batches are read again."""
+    """Yield numbered batches; sequences skip known batches except the first and the last."""
     if done == 0 or not isinstance(batches, Sequence):
         yield from enumerate(batches)
     else:
-        last = min(done, len(batches)) - 1  # shows that the sequence is long enough
+        last = min(done, len(batches)) - 1  # `_Pass.result` checks the length
         for number in sorted({0, last, *range(done, len(batches))}) if len(batches) else ():
             yield number, batches[number]

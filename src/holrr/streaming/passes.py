@@ -1,4 +1,4 @@
-"""Computations of one pass for each block of samples, and merging of their results."""
+"""Computations on each block of samples in a pass, and merging of their results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Pass:
     X: np.ndarray | None = None  # replacement of the inputs, (n_samples, k)
     outputs: bool = True  # whether the outputs are needed
     labels: np.ndarray | None = None
-    # Whether all outputs of a sample must be in one block; if not, they may be split as the data.
+    # Whether a block must have all outputs of a sample; otherwise blocks may be chunks of the data.
     whole: bool = True
     max_outputs: int | None = None  # outputs that are read at a time, if the data allow it
 
@@ -65,7 +65,7 @@ class RunningMoments:
 
     @classmethod
     def joined(cls, others: Sequence[RunningMoments]) -> RunningMoments:
-        """Return the merged moments of all, without changing any of them."""
+        """Return the merged moments of all `others`, which do not change."""
         both = cls(others[0]._grams)
         for other in others:
             both._weightless += other._weightless
@@ -103,8 +103,8 @@ def moments_of_block(
 ) -> list[RunningMoments]:
     """Compute the moments of each label in a block, of the inputs or of their `features`.
 
-    Samples of negative label are left out. Without labels, all are zero. Samples without weight
-    must be finite as well. With `double`, float32 blocks are converted to float64.
+    Samples with a negative label are left out. Without `labels`, all samples have label 0. Samples
+    without weight must also be finite. With `double`, float32 blocks are converted to float64.
     """
     if double:
         X, Y = (
@@ -178,7 +178,7 @@ def sums_of_block(
 
 
 def added(parts: Iterable[Any]) -> Any:
-    """Add up sums over blocks; None stands for samples without weight."""
+    """Add up sums over blocks; None stands for a block without weight."""
     some = [part for part in parts if part is not None]
     return reduce(add, some) if some else None
 

@@ -85,7 +85,7 @@ def _moments_of(
     *,
     alone: bool = False,
 ) -> Moments | None:
-    """Return the moments for the problem, of the inputs only if ``X'Y`` is too large.
+    """Return the moments for the problem; with `alone`, of the inputs only (``X'Y`` is large).
 
     Returns None if the inputs are in memory and are decomposed directly: on request, if there are
     more features than samples, or if ``X'X`` would lose too many digits. The last case costs one
@@ -143,5 +143,5 @@ def _joined(stream: Stream, parts: Iterable[tuple[Box, Whitened]]) -> Whitened:
 
 
 def _on_disk(shape: tuple[int, ...]) -> np.memmap:
-    with tempfile.TemporaryFile(prefix="holrr-") as file:  # the memory map keeps it alive
+    with tempfile.TemporaryFile(prefix="holrr-") as file:  # the map keeps the file open
         return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)

@@ -91,7 +91,8 @@ class ScaledRows:
     A : array of shape (n, ...)
         Array on disk or in memory.
     factor : array of the shape of a row
-        Where the factor is zero, the result is zero even if `A` is not finite.
+        Factors of the entries of a row. Where the factor is zero, the result is zero even if `A` is
+        not finite.
     """
 
     is_on_disk = True
@@ -121,7 +122,7 @@ def scaled_block(block: Any, factor: np.ndarray) -> np.ndarray:
 
 
 class GatheredRows:
-    """An array on disk of which several nearby rows are read for each row.
+    """Array that contains, for each row, several nearby rows of an array on disk.
 
     Parameters
     ----------
@@ -131,6 +132,7 @@ class GatheredRows:
         Rows of `A` that are read for each row; n stands for a row of `fill`, which is NaN where the
         row itself is NaN.
     fill : float
+        Value of the entries of rows that do not exist.
     """
 
     is_on_disk = True
@@ -151,20 +153,19 @@ class GatheredRows:
         rows, *box = key if isinstance(key, tuple) else (key,)
         wanted = self._rows[rows]
         exist = wanted < self._A.shape[0]
+        # A filled entry needs the row itself, since it is NaN where the row is NaN.
+        needed = np.where(exist, wanted, np.arange(len(self))[rows][:, None])
         found = np.full((*wanted.shape, *self.shape[2:]), self._fill, dtype=self.dtype)
-        if exist.any():
-            read = np.unique(wanted[exist])
+        if needed.size:
+            read = np.unique(needed)
             if isinstance(rows, slice):  # one read, including rows in between
                 read = np.arange(read[0], read[-1] + 1)
             block = np.asarray(nan_for_masked(self._A[as_slice(read)]))
-            found[exist] = block[np.searchsorted(read, wanted[exist])]
-        if not exist.all():
-            lack = np.flatnonzero(~exist.all(axis=1))
-            own = np.asarray(nan_for_masked(self._A[as_slice(np.arange(len(self))[rows][lack])]))
-            filled = ~exist[lack].reshape(lack.size, -1, *(1 for _ in self.shape[2:]))
-            found[lack] = np.where(filled & np.isnan(own)[:, None], np.nan, found[lack])
-        if isinstance(self._A, np.memmap):
-            release_pages(self._A)
+            found[exist] = block[np.searchsorted(read, needed[exist])]
+            own = block[np.searchsorted(read, needed[~exist])]
+            found[~exist] = np.where(np.isnan(own), np.nan, self._fill)
+            if isinstance(self._A, np.memmap):
+                release_pages(self._A)
         return found[(slice(None), *box)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -213,7 +214,7 @@ class Flattened:
 
 
 class RowReader:
-    """Reader of consecutive rows of an array, or a box of each, into memory, for one thread.
+    """Reader of consecutive rows of an array, or of a box of each row, for one thread.
 
     A block is valid until the next one is read. Close the reader after use, so that no file stays
     open.
@@ -273,9 +274,10 @@ class RowReader:
 
 
 def _position_in_file(A: np.memmap) -> int | None:
-    """Return the position of the entries of `A` in its file, or None if they are not in order.
+    """Return the position of the entries of `A` in its file, or None to read `A` itself.
 
-    The attribute ``offset`` is that of the first memory map, of which `A` may be a part.
+    The entries of `A` must be in the file, in order. `A` may be a part of a memory map; its
+    attribute ``offset`` is that of the whole map.
     """
     copy_on_write = A.mode == "c"  # changes in memory are not in the file
     if copy_on_write or A.filename is None or not A.flags.c_contiguous or A.dtype.hasobject:
@@ -295,7 +297,7 @@ def _same_ends(A: np.memmap, start: int) -> bool:
     if os.path.getsize(A.filename) < start + A.nbytes:  # type: ignore[arg-type]
         # The map is not read: an access beyond the end of the file would kill the process.
         raise ValueError(
-            f"{str(A.filename)!r} has been cut off or replaced since it was mapped. Map it again."
+            f"{str(A.filename)!r} has been truncated or replaced since it was mapped. Map it again."
         )
     rows = A.reshape(-1)
     with open(A.filename, "rb") as file:  # type: ignore[arg-type]
@@ -332,7 +334,7 @@ def blocks_of_rows(n: int, row_bytes: int, budget: int, chunk: Sequence[int] | N
 
 
 def boxes(shape: Sequence[int], max_entries: int) -> Iterator[Box]:
-    """Yield slices that cover a tensor, each of `max_entries` entries or fewer, at least one.
+    """Yield slices that cover a tensor, each of at most `max_entries` entries and at least one.
 
     The leading modes are split first, so that a box consists of long contiguous parts.
 
