@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils._param_validation import InvalidParameterError
 
-from holrr import RLS, RLSCV, KernelRLS, KernelRLSCV
+from holrr import HOLRR, RLS, RLSCV, KernelHOLRR, KernelRLS, KernelRLSCV
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
 from registry import PUBLIC, ROWS
@@ -509,3 +509,21 @@ def test_bad_entries_in_dask_arrays_are_located_in_all_the_data(row, where):
     lazy = [da.from_array(a, chunks=(60, *a.shape[1:])) for a in data.values()]
     message = rf"(?s)[{where}{where.lower()}].*{re.escape(str(index))}"
     assert_raises(row.make(), lambda m: m.fit(*lazy), message)
+
+
+def test_messages_do_not_print_the_data():
+    X, Y = toy(n=30)
+    with pytest.raises(ValueError, match="2D array") as caught:
+        HOLRR(2).fit(X[:, 0], Y)
+    assert "array=" not in str(caught.value)
+    with pytest.raises(ValueError, match="real and imaginary parts") as caught:
+        HOLRR(2).fit(X + 1j, Y)
+    assert len(str(caught.value)) < 200
+    with pytest.raises(ValueError, match="the blocks of a dict"):
+        HOLRR(2).fit([X[:, :3], X[:, 3:]], Y)
+
+
+def test_no_landmarks_raise():
+    X, Y = toy(n=30)
+    with pytest.raises(ValueError, match="landmarks must contain at least one row"):
+        KernelHOLRR(2, kernel="rbf", landmarks=[]).fit(X, Y)

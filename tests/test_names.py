@@ -456,3 +456,16 @@ def test_shapes_may_be_arrays(shape):
     assert_array_equal(
         given.predict(X), RLS(output_shape=(2, 2), input_shape=(2, 2)).fit(X, y).predict(X)
     )
+
+
+def test_times_of_different_calendars_are_refused():
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    pytest.importorskip("cftime", reason="cftime is not installed")
+    rng = np.random.default_rng(0)
+    other = xr.date_range("2000-01-01", periods=30, calendar="noleap", use_cftime=True)
+    x = xr.DataArray(rng.normal(size=(30, 2)), {"time": other}, dims=("time", "k"))
+    y = xr.DataArray(
+        rng.normal(size=(30, 3)), {"time": pd.date_range("2000", periods=30)}, dims=("time", "lat")
+    )
+    with pytest.raises(ValueError, match="the rows of X and y carry different labels"):
+        RLS().fit(x, y)

@@ -521,3 +521,15 @@ def test_verbose_draws_a_progress_bar(make_data, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)  # as if rich were not installed
     with pytest.raises(ImportError, match=r"pip install holrr\[progress\]"):
         HOLRRCV(ALPHAS, verbose=True).fit(X, Y)
+
+
+def test_splitters_that_cannot_split_are_named():
+    X, Y = np.random.default_rng(0).normal(size=(2, 30, 4))
+    for cv in [(1,), GroupKFold(3)]:
+        with pytest.raises(ValueError, match=r"cv=.* does not split the 30 samples"):
+            HOLRRCV(cv=cv).fit(X, Y)
+    with pytest.raises(ValueError, match=r"cv=None does not split the 4 samples"):
+        HOLRRCV().fit(X[:4], Y[:4])
+    model = HOLRRCV(cv=KFold(3).split(X)).fit(X, Y)
+    with pytest.raises(ValueError, match="A generator can be used only once"):
+        model.fit(X, Y)

@@ -19,7 +19,8 @@ _ABOUT_INPUTS = (
 )
 _ABOUT_MISSING = (
     "If such entries are missing outputs, RLS, LRR, HOLRR and their searches fit the other entries "
-    'of data in memory with missing="ignore". Otherwise drop these samples or impute the values.'
+    'of data in memory with missing="ignore"; call compute() on Dask arrays first. Otherwise drop '
+    "these samples or impute the values."
 )
 
 

@@ -257,7 +257,12 @@ def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
     except (TypeError, ValueError) as error:
         if re.search(rf"\b{name}\b", str(error)):
             raise
-        raise type(error)(f"Invalid {name}: {error}") from error
+        text = re.sub(r"array=.*\n(?=Reshape)", "", str(error), flags=re.DOTALL)  # all entries
+        if text.startswith("Complex data"):
+            text = "Complex data not supported; pass real and imaginary parts as separate columns."
+        elif "inhomogeneous" in text:
+            text += " Pass arrays with different features as the blocks of a dict."
+        raise type(error)(f"Invalid {name}: {text}") from error
 
 
 def refuse_sparse(A: Any, name: str = "X", who: str = "here") -> None:

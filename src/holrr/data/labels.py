@@ -511,7 +511,7 @@ def differing_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> R
         in_xarray = comes_from({"X": X, **others}[name], "xarray")
         if len(index) != len(labels) and not in_xarray:
             continue  # another check raises an error
-        differ = np.flatnonzero([a != b for a, b in zip(index, labels, strict=False)])
+        differ = np.flatnonzero([_unequal(a, b) for a, b in zip(index, labels, strict=False)])
         if differ.size:  # empty if the labels agree one by one
             k = int(differ[0])
             shown = _shown(index[k]), _shown(labels[k])
@@ -519,6 +519,14 @@ def differing_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> R
             alone = not len(index.intersection(labels))
             return RowDifference((first, name), k, shown, hint, alone)
     return None
+
+
+def _unequal(a: Any, b: Any) -> bool:
+    """Return whether two labels differ; times of different calendars cannot be compared."""
+    try:
+        return bool(a != b)
+    except TypeError:
+        return True
 
 
 def _how_to_align(indexes: Mapping[str, Any], data: Mapping[str, Any]) -> str:

@@ -635,7 +635,10 @@ def _check_same_columns(labels: Labels, known: Labels | None) -> None:
     what = f"missing {missing[:5]}, unexpected {extra[:5]}"
     if not missing and not extra:
         k = next(k for k, (a, b) in enumerate(zip(found, fitted, strict=True)) if a != b)
-        what = f"at position {k} it has {found[k]} and the fit had {fitted[k]}"
+        what = (
+            f"at position {k} it has {found[k]} and the fit had {fitted[k]}. Put them in the order "
+            f"of the fit, with y[y_train.columns] for instance"
+        )
     raise ValueError(f"y has other columns than the fit: {what}.")
 
 

@@ -259,7 +259,8 @@ def block_parts_of(model: Any, method: str) -> BlockParts:
         raise ValueError(
             f"{method} needs blocks of inputs, and this {type(model).__name__} was fitted without "
             f"blocks. Set the parameter blocks, for instance "
-            f"blocks={{'lags': [0, 1], 'calendar': [2]}}, and fit again."
+            f"blocks={{'lags': [0, 1], 'calendar': [2]}}, or blocks='auto' if X is a dict, and fit "
+            f"again."
         )
     used = None if model.labels_ is None else model.labels_.used
     columns = [j if used is None else np.searchsorted(used, j) for j in blocks.values()]

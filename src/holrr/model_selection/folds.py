@@ -829,11 +829,17 @@ def check_splits(
             f"{np.shape(groups)}."
         )
     # Outputs on an accelerator are transferred only if the splitter uses them.
-    splitter = splitters.check_cv(cv)
-    far = not on_host(Y) and type(splitter) in _COUNTING
-    pairs = list(splitter.split(X, None if far else to_numpy(Y), groups))
+    try:
+        splitter = splitters.check_cv(cv)
+        far = not on_host(Y) and type(splitter) in _COUNTING
+        pairs = [(a, b) for a, b in splitter.split(X, None if far else to_numpy(Y), groups)]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cv={cv!r} does not split the {n} samples: {error}") from error
     if not pairs:
-        raise ValueError(f"cv must yield at least one split; cv={cv!r} yields none.")
+        raise ValueError(
+            f"cv must yield at least one split; cv={cv!r} yields none. A generator can be used "
+            f"only once; pass a list of splits instead."
+        )
     w = None if sample_weight is None else to_numpy(sample_weight)
     return [
         (_check_side(train, k, "training", n, w), _check_side(test, k, "test", n, w))

@@ -202,7 +202,11 @@ class Search(TensorRegressor):
             shown.append(f"{rest:.0%} {n - _N_SHOWN} more")
         if null >= 0.005:
             shown.append(f"{null:.0%} the mean")
-        return f"stack of {n} model{'s' * (n != 1)}: {', '.join(shown)}"
+        own = vars(self).get("_own") is not None
+        if own and not n:
+            return "own inputs only; the weights of the low-rank models are zero"
+        added = "own inputs and " if own else ""
+        return f"{added}stack of {n} model{'s' * (n != 1)}: {', '.join(shown)}"
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text, mixed = super().__repr__(N_CHAR_MAX), self._what_is_mixed()
