@@ -528,7 +528,7 @@ def test_splitters_that_cannot_split_are_named():
     for cv in [(1,), GroupKFold(3)]:
         with pytest.raises(ValueError, match=r"cv=.* does not split the 30 samples"):
             HOLRRCV(cv=cv).fit(X, Y)
-    with pytest.raises(ValueError, match=r"cv=None does not split the 4 samples"):
+    with pytest.raises(ValueError, match=r"cv=5 does not split the 4 samples"):
         HOLRRCV().fit(X[:4], Y[:4])
     model = HOLRRCV(cv=KFold(3).split(X)).fit(X, Y)
     with pytest.raises(ValueError, match="A generator can be used only once"):

@@ -127,7 +127,8 @@ def choose_landmarks(
     if landmarks is None:
         assert n_components is not None
         return _draw(data, int(n_components), random_state)
-    if not len(landmarks):
+    shape = landmarks.shape if hasattr(landmarks, "shape") else np.shape(landmarks)
+    if shape[:1] == (0,):
         raise ValueError(f"landmarks must contain at least one row; got landmarks={landmarks!r}.")
     points = validate_points(landmarks, names, "landmarks")
     points = copy_of(to_device_of(points, data.X) if isinstance(data, Samples) else points)
