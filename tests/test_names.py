@@ -442,8 +442,9 @@ def test_times_that_are_not_the_first_shared_dimension_need_sample_dim():
     coords = {"time": time, "lat": [10.0, 20.0, 30.0]}
     x = xr.DataArray(rng.normal(size=(3, 30, 2)), coords, dims=("lat", "time", "k"))
     y = xr.DataArray(rng.normal(size=(3, 30)), coords, dims=("lat", "time"))
-    with pytest.raises(ValueError, match="Set sample_dim='time'"):
-        RLS().fit(x, y)
+    for inputs in (x, x.to_dataset("k"), {"a": x, "b": x[:, :, 0].rename("b")}):
+        with pytest.raises(ValueError, match="Set sample_dim='time'"):
+            RLS().fit(inputs, y)
     assert RLS(sample_dim="time").fit(x, y).predict(x).sizes == {"time": 30, "lat": 3}
     assert RLS(sample_dim="lat").fit(x, y).predict(x).sizes == {"lat": 3, "time": 30}
 

@@ -733,7 +733,9 @@ def _refuse_other_times(X: Any, y: Any, shared: tuple[str, ...]) -> None:
 
     A first dimension without labels may be that of the samples.
     """
-    kinds = {dim: A.coords[dim].dtype.kind for A in (X, y) for dim in shared if dim in A.coords}
+    blocks = [block for A in (X, y) for block in (A.values() if is_blocks(A) else [A])]
+    labelled = [block for block in blocks if comes_from(block, "xarray")]
+    kinds = {d: A.coords[d].dtype.kind for A in labelled for d in shared if d in A.coords}
     times = [dim for dim in shared if kinds.get(dim) == "M"]
     if times and kinds.get(shared[0], "M") != "M":
         raise ValueError(

@@ -127,8 +127,8 @@ def choose_landmarks(
     if landmarks is None:
         assert n_components is not None
         return _draw(data, int(n_components), random_state)
-    shape = landmarks.shape if hasattr(landmarks, "shape") else np.shape(landmarks)
-    if shape[:1] == (0,):
+    # A Dataset or a dict has no shape; if its blocks are empty, `validate_points` raises an error.
+    if 0 in landmarks.shape[:1] if hasattr(landmarks, "shape") else not len(landmarks):
         raise ValueError(f"landmarks must contain at least one row; got landmarks={landmarks!r}.")
     points = validate_points(landmarks, names, "landmarks")
     points = copy_of(to_device_of(points, data.X) if isinstance(data, Samples) else points)
