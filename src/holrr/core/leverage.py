@@ -389,8 +389,8 @@ def prior_ratio(problems: Sequence[Any]) -> float:
 def _n_different(T: np.ndarray) -> float:
     """Return the effective number of different outputs, the columns of `T`.
 
-    It is the squared trace of their Gram matrix, divided by the squared norm of this matrix. Of
-    many outputs, a regular subset is used.
+    It is the squared trace of their Gram matrix, divided by the squared norm of this matrix. If
+    there are many outputs, a regular subset is used.
     """
     T = T[:, :: max(1, T.shape[1] // _SOME_OUTPUTS)]
     G = T.T @ T if T.shape[1] < T.shape[0] else T @ T.T
