@@ -288,7 +288,7 @@ def _array(xr: Any, grid: Grid, dim: str, rows: dict[str, Any], out: Any) -> Any
     if leading and dim in grid.dims:
         raise ValueError(
             f"the samples of X are along {dim!r}, which is a dimension of the outputs {grid.dims}; "
-            f"rename it."
+            f"rename the sample dimension of X."
         )
     found = xr.DataArray(
         out,
