@@ -302,7 +302,7 @@ def test_errors_name_the_labels_that_differ():
         model.predict(x[:, ::-1])
     with pytest.raises(ValueError, match=r"along 'lat' than the fit: X has 1 labels"):
         model.predict(x[:, :1])
-    with pytest.raises(ValueError, match=r"at position 1 X has 60.0 and the fit has 51.0"):
+    with pytest.raises(ValueError, match=r"at position 1 X has 60.0 and the fit had 51.0"):
         model.predict(x.assign_coords(lat=[50.0, 60.0]))
     with pytest.raises(ValueError, match=r"\('row', 'lon'\) besides 'time'; the fit had"):
         model.predict(x.rename(lat="row"))

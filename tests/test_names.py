@@ -269,7 +269,7 @@ def test_name_modes_needs_lists():
 def test_the_error_about_a_reversed_map_says_how_to_order_it():
     x, y = maps()
     model = RLS().fit(x, y)
-    with pytest.raises(ValueError, match=r"along 'lat'.*and the fit has 50.0.*X.sel\(lat="):
+    with pytest.raises(ValueError, match=r"along 'lat'.*and the fit had 50.0.*X.sel\(lat="):
         model.predict(x[:, ::-1])
 
 

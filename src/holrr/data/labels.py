@@ -267,14 +267,16 @@ def out_of_order(a: Any, b: Any) -> int | None:
     return next(k for k, (p, q) in enumerate(zip(one, other, strict=True)) if p != q)
 
 
-def first_difference(a: Any, b: Any, one: str = "one", other: str = "the other") -> str:
-    """Describe the first difference of two sequences of labels."""
+def first_difference(
+    a: Any, b: Any, one: str = "one", other: str = "the other", has: str = "has"
+) -> str:
+    """Describe the first difference of two sequences of labels; `has` is the verb of the second."""
     if len(a) != len(b):
-        return f"{one} has {len(a)} labels and {other} has {len(b)}"
+        return f"{one} has {len(a)} labels and {other} {has} {len(b)}"
     k = next(i for i, pair in enumerate(zip(a, b, strict=True)) if not same(*pair))
     # Show Python numbers, without the type that NumPy adds.
     p, q = (v.item() if isinstance(v, np.generic) else v for v in (a[k], b[k]))
-    return f"at position {k} {one} has {p!r} and {other} has {q!r}"
+    return f"at position {k} {one} has {p!r} and {other} {has} {q!r}"
 
 
 def differing_axis(a: Grid, b: Grid) -> int | None:
@@ -365,7 +367,7 @@ def _check_coordinates(inputs: Sequence[Grid], fitted: Sequence[Grid]) -> None:
             a, b = grid.coordinate(k), known.coordinate(k)
             if grid.is_labelled(k) and known.is_labelled(k) and not same(a, b):
                 block = "X" if grid.name is None else f"{grid.name!r} of X"
-                differ = first_difference(a, b, block, "the fit")
+                differ = first_difference(a, b, block, "the fit", "had")
                 raise ValueError(
                     f"{block} has other coordinates along {dim!r} than the fit: {differ}. "
                     f"{how_to_match('X', dim, a, b)}"
