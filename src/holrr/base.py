@@ -50,8 +50,8 @@ class TensorRegressor(
 ):
     """Base class of regressors with tensor outputs, whose coefficients are in Tucker form.
 
-    A subclass defines `fit`. It validates the data, calls functions that return a `Fit`, and passes
-    the `Fit` to `_assign`, which replaces all fitted attributes at once.
+    A subclass defines `fit`, which validates the data, calls functions that return a `Fit`, and
+    passes the `Fit` to `_assign`. `_assign` replaces all fitted attributes at once.
     """
 
     tucker_: Tucker

@@ -12,8 +12,8 @@ its number of parameters to that of the ridge fit.
 
 These leverages assume coefficients of variance ``sigma^2 / alpha``. If inputs have directions that
 no training sample has, the held-out errors hardly depend on small penalties, but ``1 / alpha``
-does. Then the variance of the coefficients, ``prior`` times ``sigma^2``, is estimated separately
-(`prior_ratio`). A prediction is ``a'Y`` with ``a = (XX' + alpha I)^-1 X x``, and
+does. In this case, the variance of the coefficients, ``prior`` times ``sigma^2``, is estimated
+separately (`prior_ratio`). A prediction is ``a'Y`` with ``a = (XX' + alpha I)^-1 X x``, and
 
     h(x) = ||a||^2 + prior ||x - X'a||^2 ,
 
