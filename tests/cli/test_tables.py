@@ -365,8 +365,12 @@ def test_inputs_and_outputs_are_columns_of_one_table(folder, inputs, outputs):
         (["all.csv", "--inputs", "a:w"], 3, "--inputs: there is no column 'a:w'"),
         (["all.csv", "--inputs", "a,b", "--outputs", "b,u"], 3, "both inputs and outputs: b"),
         (["all.csv", "--inputs", "*"], 3, "no column is left for the outputs"),
-        (["all.csv", "--outputs", "u,v"], 3, "columns without numbers: day, site"),
-        (["all.csv", "--outputs", "u,site", "--inputs", "a"], 3, "columns without numbers: site"),
+        (["all.csv", "--outputs", "u,v"], 3, "columns that are not numeric: day, site"),
+        (
+            ["all.csv", "--outputs", "u,site", "--inputs", "a"],
+            3,
+            "columns that are not numeric: site",
+        ),
     ],
 )
 def test_columns_that_cannot_be_are_named(folder, capfd, words, code, told):

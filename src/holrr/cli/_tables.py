@@ -189,8 +189,8 @@ def refuse(columns: Sequence[Hashable]) -> None:
     """Raise an error if `columns`, which are not numbers, is not empty."""
     if columns:
         raise ValueError(
-            f"columns without numbers: {some([title(c) for c in columns])}. Leave them out with "
-            f"--inputs and --outputs, or set --index-col to the column with the labels of the rows"
+            f"columns that are not numeric: {some([title(c) for c in columns])}. Leave them out "
+            f"with --inputs and --outputs, or set --index-col to the column with the row labels"
         )
 
 
