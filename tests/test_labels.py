@@ -298,11 +298,11 @@ def test_flat_outputs_on_disk_equal_those_in_memory(kind, tmp_path):
 def test_errors_name_the_labels_that_differ():
     x, y = maps()
     model = RLS().fit(x, y)
-    with pytest.raises(ValueError, match=r"along 'lat' than the fit: at position 0 it has 51.0"):
+    with pytest.raises(ValueError, match=r"along 'lat' than the fit: at position 0 X has 51.0"):
         model.predict(x[:, ::-1])
-    with pytest.raises(ValueError, match=r"along 'lat' than the fit: it has 1 labels"):
+    with pytest.raises(ValueError, match=r"along 'lat' than the fit: X has 1 labels"):
         model.predict(x[:, :1])
-    with pytest.raises(ValueError, match=r"at position 1 it has 60.0 and the fit 51.0"):
+    with pytest.raises(ValueError, match=r"at position 1 X has 60.0 and the fit had 51.0"):
         model.predict(x.assign_coords(lat=[50.0, 60.0]))
     with pytest.raises(ValueError, match=r"\('row', 'lon'\) besides 'time'; the fit had"):
         model.predict(x.rename(lat="row"))
@@ -330,7 +330,7 @@ def test_labels_of_samples_of_different_libraries_must_agree():
     x, y = maps()
     frame = pd.DataFrame(matrix(x), index=x.time.to_index())
     assert RLS().fit(frame, y).predict(frame[:5]).time[0] == y.time[0]
-    with pytest.raises(ValueError, match="rows of X and y carry different labels: at position 0"):
+    with pytest.raises(ValueError, match="rows of X and y have different labels: at position 0"):
         RLS().fit(frame[::-1], y)
     count = np.arange(40)
     with pytest.raises(ValueError, match="at position 0 X has 1 and y has 0"):
@@ -354,7 +354,7 @@ def test_errors_name_the_columns_that_differ():
     model = RLS().fit(x, y)
     with pytest.raises(ValueError, match=r"At position 0 X has 'e' and the fit had 'a'"):
         model.predict(x[x.columns[::-1]])
-    with pytest.raises(ValueError, match=r"at position 0 it has \('skin', 8\).*fit had"):
+    with pytest.raises(ValueError, match=r"at position 0 y has \('skin', 8\).*fit had"):
         model.score(x, y[y.columns[::-1]])
     with pytest.raises(ValueError, match=r"missing \[\('liver', 1\)"):
         model.score(x, y.iloc[:, 4:])

@@ -114,7 +114,7 @@ def test_coordinates_are_compared_by_value():
     assert model.score(*floats) == score
     assert model.score(x, y.drop_vars("month")) == score
     assert RLS().fit(x, y.drop_vars("month")).score(x, y) == score  # there is nothing to compare
-    with pytest.raises(ValueError, match=r"at position 1 it has 1.5 and the fit had 1"):
+    with pytest.raises(ValueError, match=r"at position 1 y has 1.5 and the fit had 1"):
         model.score(x, y.assign_coords(month=[0, 1.5, 2, 3]))
 
 
@@ -269,7 +269,7 @@ def test_name_modes_needs_lists():
 def test_the_error_about_a_reversed_map_says_how_to_order_it():
     x, y = maps()
     model = RLS().fit(x, y)
-    with pytest.raises(ValueError, match=r"along 'lat'.*and the fit 50.0.*X.sel\(lat="):
+    with pytest.raises(ValueError, match=r"along 'lat'.*and the fit had 50.0.*X.sel\(lat="):
         model.predict(x[:, ::-1])
 
 
@@ -301,7 +301,7 @@ def test_the_columns_of_a_table_are_compared_with_the_dimensions_of_the_fit():
     tensor = xr.DataArray(y.to_numpy().reshape(-1, *SHAPE), axes, tuple(axes))
     model = RLS().fit(x, tensor)
     assert model.score(x, y) == model.score(x, tensor)
-    with pytest.raises(ValueError, match="along 'tissue' than the fit: at position 0 it has skin"):
+    with pytest.raises(ValueError, match="along 'tissue' than the fit: at position 0 y has skin"):
         model.score(x, y.iloc[:, ::-1])
 
 
@@ -415,7 +415,7 @@ def test_many_features_are_compared_without_a_name_for_each(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Grid, "entries", entries)
         assert model.predict(x[:1]).shape == Y[:1].shape
-    with pytest.raises(ValueError, match=r"along 'lat'.*position 0 it has 1.0"):
+    with pytest.raises(ValueError, match=r"along 'lat'.*position 0 X has 1.0"):
         model.predict(x[:, ::-1])
 
 
@@ -468,5 +468,5 @@ def test_times_of_different_calendars_are_refused():
     y = xr.DataArray(
         rng.normal(size=(30, 3)), {"time": pd.date_range("2000", periods=30)}, dims=("time", "lat")
     )
-    with pytest.raises(ValueError, match="the rows of X and y carry different labels"):
+    with pytest.raises(ValueError, match="the rows of X and y have different labels"):
         RLS().fit(x, y)

@@ -84,7 +84,7 @@ def test_rows_of_inputs_outputs_weights_and_groups_must_carry_the_same_labels(ki
         for turned in labelled if len(labelled) > 1 else ():
             data = _data(kinds, turned)
             x, y = data.pop("X"), data.pop("y")
-            with pytest.raises(ValueError, match=r"the rows of .* carry different labels"):
+            with pytest.raises(ValueError, match=r"the rows of .* have different labels"):
                 RLSCV([1.0], cv=GroupKFold(2)).fit(x, y, **data)
             n_refused += 1
     assert n_refused > 10
@@ -102,7 +102,7 @@ def test_rows_with_the_same_labels_fit_as_arrays_do():
 
 def test_groups_of_standard_errors_must_carry_the_labels_of_the_rows():
     groups = pd.Series(G, index=ROWS[::-1])
-    with pytest.raises(ValueError, match="the rows of X and groups carry different labels"):
+    with pytest.raises(ValueError, match="the rows of X and groups have different labels"):
         standard_errors(RLS(), _inputs("frame", ROWS), Y, groups=groups)
 
 
@@ -296,7 +296,9 @@ def test_weights_of_outputs_in_another_order_are_refused():
         model = HOLRR(2, output_weight=given)
         with pytest.raises(ValueError, match=r"output_weight.* has other coordinates along"):
             model.fit(X, y)
-        with pytest.raises(ValueError, match=r"output_weight.* at position 0 it has 'd' and y 'a'"):
+        with pytest.raises(
+            ValueError, match=r"output_weight.* at position 0 output_weight.* has 'd' and y has 'a'"
+        ):
             HOLRRCV([1.0], cv=2, output_weight=given).fit(X, y)
 
 

@@ -581,7 +581,7 @@ def test_standard_errors_have_the_modes_of_the_inputs():
 def test_other_coordinates_are_named():
     sea, maps, _ = field()
     model = RLS().fit(sea.fillna(0.0), maps)
-    with pytest.raises(ValueError, match=r"along 'lat' than the fit: at position 0 it has -9.0"):
+    with pytest.raises(ValueError, match=r"along 'lat' than the fit: at position 0 X has -9.0"):
         model.predict(sea.fillna(0.0).assign_coords(lat=sea.lat + 1))
 
 
@@ -633,11 +633,11 @@ def test_rows_of_blocks_are_compared_with_outputs_and_each_other():
         {"sea": sea, "index": index[::-1]},
         {"sea": sea[::-1], "index": index},
     ):
-        with pytest.raises(ValueError, match="carry different labels"):
+        with pytest.raises(ValueError, match="have different labels"):
             RLS().fit(blocks, maps)
-        with pytest.raises(ValueError, match="carry different labels"):
+        with pytest.raises(ValueError, match="have different labels"):
             model.score(blocks, maps)
-    with pytest.raises(ValueError, match=r"X and X\['index'\] carry different labels"):
+    with pytest.raises(ValueError, match=r"X and X\['index'\] have different labels"):
         model.predict({"sea": sea[:5], "index": index[4::-1]})
 
 

@@ -50,8 +50,8 @@ class TensorRegressor(
 ):
     """Base class of regressors with tensor outputs, whose coefficients are in Tucker form.
 
-    A subclass defines `fit`. It validates the data, calls functions that return a `Fit`, and passes
-    the `Fit` to `_assign`, which replaces all fitted attributes at once.
+    A subclass defines `fit`, which validates the data, calls functions that return a `Fit`, and
+    passes the `Fit` to `_assign`. `_assign` replaces all fitted attributes at once.
     """
 
     tucker_: Tucker
@@ -252,7 +252,7 @@ class TensorRegressor(
             )
         if not isinstance(noise, tuple):
             return noise
-        core = self.tucker_.core  # small problems are solved on another device
+        core = self.tucker_.core  # its device; the host solves small problems
         level = to_device_of(noise_level(self._hat, *noise), core)
         return scalar_if_0d(namespace_of(level).astype(level, core.dtype))
 
@@ -262,8 +262,8 @@ class TensorRegressor(
 
         Use it as ``RFE(model, importance_getter="feature_importances_")``. The first axis of
         `coef_` is the input mode, whereas tools of scikit-learn expect the features on the last
-        axis. Scale features with different units to a common scale first. Available when `coef_`
-        is.
+        axis. Scale features with different units to a common scale first. Available if `coef_`
+        is available.
         """
         check_is_fitted(self)
         coef = self._all_columns(self._dense_coef())

@@ -59,11 +59,11 @@ def progress(
 def status_line(
     title: str, verbose: bool | int | str, line: Callable[..., str]
 ) -> Iterator[Callable[..., object] | None]:
-    """Provide a function that shows a line of progress, or None without `verbose`.
+    """Provide a function that shows a line of progress, as a context manager.
 
-    This is a context manager. With ``verbose="rich"`` one line is updated. True or a positive
-    number prints a line for each call. `line` maps the arguments of the call to the text after the
-    title.
+    Without `verbose`, it provides None. With ``verbose="rich"``, each call updates the same line.
+    With True or a positive number, each call prints a line. `line` maps the arguments of the call
+    to the text after the title.
     """
     if not verbose:
         yield None

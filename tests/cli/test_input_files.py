@@ -105,7 +105,7 @@ def test_tables_of_pandas_have_names(folder, capfd, suffix):
         assert main(["predict", "m", f"{name}.{suffix}", "-o", f"{name}.npy"]) == 0
     np.testing.assert_array_equal(np.load("x.npy"), np.load("r.npy"))
     save(frame.assign(a=pandas.Timestamp("2020-01-01"), b="one"), f"w.{suffix}")
-    assert "not numbers: a, b. Leave" in fails(
+    assert "columns that are not numeric: a, b. Leave" in fails(
         capfd, 3, "predict", "m", f"w.{suffix}", "-o", "P.npy"
     )
 
@@ -134,9 +134,9 @@ def test_a_file_without_names_can_only_be_taken_as_it_is(folder, capfd):
         ("a,b,c,d\n1,2,NA,4\n", "line 2, column 3"),
         ("a,b,c,d\n1,2,3,4\n1,2,3\n", "line 3: the number of columns changed"),
         ("a,b,c,d\n1,2,3,4\n1,2,x,4\n", "line 3, column 3 (c): could not convert string 'x'"),
-        ("a,b,c,d\n1,x,3,y\n", "columns that are not numbers: b, d."),
+        ("a,b,c,d\n1,x,3,y\n", "columns that are not numeric: b, d."),
         ("a,b,a,d\n1,2,3,4\n", "two columns have the name 'a'"),
-        ("a,b,c\n1,2,3,4\n", "3 names, and line 2 4 columns"),
+        ("a,b,c\n1,2,3,4\n", "3 names, but line 2 has 4 columns"),
         ("a,b,c,d\n", "names of columns but no numbers"),
         ("a,b,c,d\n\n\n", "names of columns but no numbers"),
         ("1,2,3,4\n\n1,2,3,4\n", "line 2 is blank"),

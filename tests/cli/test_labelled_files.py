@@ -217,7 +217,7 @@ def test_an_old_store_is_replaced_and_a_folder_is_not(folder, capfd):
             "sample 1 is 2001-01-01 00:00:00 in late.nc:indices and 2000",
         ),
         (["c.nc:indices", "other.nc:t2m"], "which share no dimension"),
-        (["text.nc", "c.nc:t2m"], "variables that are not numbers: names (see text.nc:NAME)"),
+        (["text.nc", "c.nc:t2m"], "variables that are not numeric: names (see text.nc:NAME)"),
         (["junk.nc", "c.nc:t2m"], "junk.nc cannot be read"),
         (["cut.nc", "c.nc:t2m"], "cut.nc cannot be read"),
         (["empty.zarr", "c.nc:t2m"], "empty.zarr cannot be read"),

@@ -169,7 +169,7 @@ def test_inputs_are_a_range_of_names_that_are_numbers(folder, pattern):
 def test_a_range_without_columns_is_named(folder, capfd):
     words = ["fit", "runs.csv", "--outputs", "fat", "--index-col", "run", *FIT]
     told = fails(capfd, 3, *words, "--inputs", "2000:2100")
-    assert "--inputs: no column '2000:2100'; there are 1000, 1002" in told
+    assert "--inputs: there is no column '2000:2100'; the columns are 1000, 1002" in told
     told = fails(capfd, 3, *words, "--range", "2000:2100", "--inputs", "1*")
     assert "no feature lies in the range from 2000 to 2100" in told
     told = fails(capfd, 3, *words, "--range", "1000:1010")

@@ -144,7 +144,7 @@ def test_as_many_parameters_as_coefficients_are_not_called_fewer(folder, capfd):
 
 def test_labels_that_are_not_there_are_told_with_each_column_once(folder, capfd):
     told = fails(capfd, 3, "fit", "all.csv", "--outputs", "u", "--index-col", "date", *FIT)
-    assert told.endswith("there are day, a, b, c, d, u, v, site")
+    assert told.endswith("the columns are day, a, b, c, d, u, v, site")
     assert (
         main(["fit", "all.csv", "--index-col", "day", "--inputs", "a:d", "--outputs", "u", *FIT])
         == 0
@@ -226,7 +226,7 @@ def test_whole_numbers_that_count_are_data_where_all_lines_are_whole(folder):
 
 def test_names_beside_numbers_are_names_where_they_are_said_to_be(folder, capfd):
     a_table()[list("abcd")].set_axis(["a", "b", "c", "2004"], axis=1).to_csv("x.csv", index=False)
-    assert "use --header 1 where it is a header" in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
+    assert "use --header 1 if line 1 is a header" in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
     assert main(["fit", "x.csv", "Y.csv", "--header", "1", *FIT]) == 0
     assert main(["fit", "X.csv", "x.csv", "--header", "1,1", *FIT]) == 0
 
@@ -313,7 +313,7 @@ def test_rows_with_other_labels_are_refused(folder, capfd):
     told = fails(capfd, 3, "fit", "x.csv", "y.csv", "--index-col", "day", *FIT)
     assert "no label is in both files (rows are paired by position where only one" in told
     told = fails(capfd, 3, "fit", "x.csv", "y.csv", "--index-col", "date", *FIT)
-    assert "--index-col: no column 'date'; there are day, a, b, c, d" in told
+    assert "--index-col: there is no column 'date'; the columns are day, a, b, c, d" in told
 
 
 @pytest.mark.parametrize("labelled", ["X", "Y"])
@@ -357,12 +357,20 @@ def test_inputs_and_outputs_are_columns_of_one_table(folder, inputs, outputs):
         (["X.npy", "--inputs", "a"], 2, "Y is missing"),
         (["X.npy", "Y.csv", "--inputs", "a"], 2, "X.npy is not a table"),
         (["X.csv", "X.npy", "--outputs", "a"], 2, "X.npy is not a table"),
-        (["all.csv", "--outputs", "w"], 3, "--outputs: no column 'w'; there are day, a, b"),
-        (["all.csv", "--inputs", "a:w"], 3, "--inputs: no column 'a:w'"),
+        (
+            ["all.csv", "--outputs", "w"],
+            3,
+            "--outputs: there is no column 'w'; the columns are day, a, b",
+        ),
+        (["all.csv", "--inputs", "a:w"], 3, "--inputs: there is no column 'a:w'"),
         (["all.csv", "--inputs", "a,b", "--outputs", "b,u"], 3, "both inputs and outputs: b"),
         (["all.csv", "--inputs", "*"], 3, "no column is left for the outputs"),
-        (["all.csv", "--outputs", "u,v"], 3, "columns that are not numbers: day, site"),
-        (["all.csv", "--outputs", "u,site", "--inputs", "a"], 3, "are not numbers: site"),
+        (["all.csv", "--outputs", "u,v"], 3, "columns that are not numeric: day, site"),
+        (
+            ["all.csv", "--outputs", "u,site", "--inputs", "a"],
+            3,
+            "columns that are not numeric: site",
+        ),
     ],
 )
 def test_columns_that_cannot_be_are_named(folder, capfd, words, code, told):
@@ -546,7 +554,7 @@ def test_blank_inputs_stay_an_error(folder, capfd):
 
 def test_models_that_cannot_ignore_missing_outputs_are_refused(folder, capfd):
     words = ["fit", "X.csv", "Y.csv", "--model", "kernel-rls", "-o", "m", "--missing", "ignore"]
-    assert "kernel-rls does not support it; holrr, lrr, rls do" in fails(capfd, 2, *words)
+    assert "kernel-rls does not support this option; holrr, lrr, rls do" in fails(capfd, 2, *words)
 
 
 # ---------------------------------------------------------------- sheets of a workbook
@@ -567,4 +575,4 @@ def test_an_empty_sheet_is_named_with_those_that_are_not(folder, capfd):
     assert "the sheet 'Plan' has names of columns but no numbers" in told
     assert main(["fit", "book.xlsx:Data", "Y.csv", *FIT]) == 0
     pd.DataFrame().to_excel("none.xlsx")
-    assert fails(capfd, 3, "fit", "none.xlsx", "Y.csv", *FIT).endswith("and so are all others")
+    assert fails(capfd, 3, "fit", "none.xlsx", "Y.csv", *FIT).endswith("all sheets are empty")

@@ -79,7 +79,7 @@ def test_labels_of_weights_must_be_those_of_the_samples(model):
     X, Y = toy()
     w = pd.Series(np.linspace(1, 2, len(X)))
     model.fit(pd.DataFrame(X), Y, w)
-    with pytest.raises(ValueError, match="rows of X and sample_weight carry different labels"):
+    with pytest.raises(ValueError, match="rows of X and sample_weight have different labels"):
         model.fit(pd.DataFrame(X), Y, w[::-1])
 
 

@@ -290,8 +290,8 @@ def test_groups_may_be_text_or_tensors(xp):
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ([1] * 19, r"one entry for each of the 20 samples; got \(19,\)"),
-        ([[1]] * 20, r"one entry for each of the 20 samples; got \(20, 1\)"),
+        ([1] * 19, r"one entry for each of the 20 samples; got shape \(19,\)"),
+        ([[1]] * 20, r"one entry for each of the 20 samples; got shape \(20, 1\)"),
         ([1] * 5 + [2] * 5 + [1] * 10, r"run 1 starts at sample 0 and again at sample 10"),
         (["x"] * 5 + ["y"] * 5 + ["x"] * 10, r"run 'x' starts at sample 0.*its own label"),
         ([np.nan] * 20, "groups contains NaN"),
@@ -306,7 +306,7 @@ def test_groups_with_other_labels_of_rows_are_refused():
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     table = pd.DataFrame(FLAT, columns=NAMES)
     groups = pd.Series(RUNS[::-1], index=table.index[::-1])
-    with pytest.raises(ValueError, match="rows of X and groups carry different labels"):
+    with pytest.raises(ValueError, match="rows of X and groups have different labels"):
         Delayer([1]).fit_transform(table, groups=groups)
 
 

@@ -192,7 +192,7 @@ def test_a_series_of_labels_is_put_in_the_order_of_the_columns():
     known = {"early": [0, 1], "late": [2, 3]}
     assert columns_of(RLS(blocks=labels).fit(X, Y)) == known
     assert columns_of(RLS(blocks=labels[list("wxyz")].reset_index(drop=True)).fit(X, Y)) == known
-    with pytest.raises(ValueError, match=r"at position 0 it has 'a' and X 'w'"):
+    with pytest.raises(ValueError, match=r"at position 0 the index has 'a' and X has 'w'"):
         RLS(blocks=labels.set_axis(list("abcd"))).fit(X, Y)
     lists = pd.Series({"early": ["w", "x"], "late": ["y", "z"]})
     assert columns_of(RLS(blocks=lists).fit(X, Y)) == known

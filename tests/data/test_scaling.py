@@ -304,9 +304,9 @@ def test_scaling_by_group_needs_groups():
     scaler = Standardizer(by_group=True).fit(table)
     with pytest.raises(ValueError, match="by_group=True needs groups"):
         scaler.transform(table)
-    with pytest.raises(ValueError, match=r"one entry for each of the 30 samples; got \(29,\)"):
+    with pytest.raises(ValueError, match=r"one entry for each of the 30 .*; got shape \(29,\)"):
         scaler.transform(table, groups=GROUPS[:29])
-    with pytest.raises(ValueError, match="rows of X and groups carry different labels"):
+    with pytest.raises(ValueError, match="rows of X and groups have different labels"):
         scaler.transform(table, groups=pd.Series(GROUPS, index=table.index[::-1]))
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     with pytest.raises(TypeError, match=r"X\.to_dask_array\(lengths=True\)"):

@@ -162,7 +162,7 @@ def test_nothing_is_made_on_disk_when_nothing_may_be_downloaded(tmp_path):
     ("kwargs", "message"),
     [
         ({"start": "1962-01"}, r"start must not come after end.*'1962-01'.*'1961-12'"),
-        ({"start": "1960"}, r"start must be a month such as '1960-01', got start='1960'"),
+        ({"start": "1960"}, r"start must be a month such as '1960-01'; got start='1960'"),
         ({"end": "1960-13"}, r"end must be a month .* end='1960-13'"),
         ({"end": np.datetime64("NaT")}, r"end must be a month"),
         ({"start": 1960}, r"start must be a month .* start=1960"),

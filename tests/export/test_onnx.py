@@ -450,7 +450,7 @@ def test_steps_that_do_not_run_in_a_type_are_refused(monkeypatch):
 
     skl2onnx.update_registered_converter(Wrong, "Wrong", shape, convert)
     pipeline = make_pipeline(Wrong(), RLS()).fit(X, Y)
-    with pytest.raises(ValueError, match=r"in float64; dtype='float32' may be possible"):
+    with pytest.raises(ValueError, match=r"in float64; try dtype='float32'"):
         to_onnx(pipeline)
 
 

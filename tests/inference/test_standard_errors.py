@@ -445,7 +445,7 @@ def test_names_of_columns_must_agree():
     with pytest.raises(ValueError, match="feature names"):
         standard_errors(RLS(), table, Y, predict_at=table[:2].rename(columns={"a": "z"}))
     groups = pd.Series(np.arange(40) // 4, index=np.arange(40)[::-1])
-    with pytest.raises(ValueError, match="rows of X and groups carry different labels"):
+    with pytest.raises(ValueError, match="rows of X and groups have different labels"):
         standard_errors(RLS(), table, Y, groups=groups)
     flat = standard_errors(HOLRR(rank=2, output_shape=(3, 4)), table, Y.reshape(40, 12))
     expected = standard_errors(HOLRR(rank=2), X, Y)

@@ -265,7 +265,7 @@ DERIVED = SavitzkyGolay(3).fit(X)
         (FITTED, {"spectra_": [np.ones(2)]}, "spectra_ must have 3 entries"),
         (FITTED, {"_noise": np.ones((4, 3))}, "noise must be that of outputs"),
         (FITTED, {"_noise": (np.ones((3, 4)), "x")}, "noise must be that of outputs"),
-        (FITTED, {"_hat": {"form": "map"}}, "there is no alpha, factor, mean, weight"),
+        (FITTED, {"_hat": {"form": "map"}}, "missing entries: alpha, factor, mean, weight"),
         (FITTED, {"_hat": {**FITTED._hat, "mean": np.ones(4)}}, "mean must have 5 entries"),
         (FITTED, {"_hat": {**FITTED._hat, "factor": None}}, "factor must be a matrix"),
         (FITTED, {"_input_model": input_model()}, "must be that of 5 inputs"),
@@ -283,7 +283,7 @@ DERIVED = SavitzkyGolay(3).fit(X)
         (SEARCH, {"stack_ranks_": [(1, 1, 1)] * 77}, "stack_ranks_ and stack_weights_ differ"),
         (SEARCH, {"stack_ranks_": [0.5] * len(SEARCH.stack_ranks_)}, "stack_ranks_ must be"),
         (SEARCH, {"best_params_": [0.1]}, "best_params_ must be"),
-        (SEARCH, {"_intervals": {}}, "there are no levels"),
+        (SEARCH, {"_intervals": {}}, "levels is missing"),
         (SEARCH, {"_intervals": {"levels": None, "df": "x"}}, "df must be a number"),
         (
             SEARCH,

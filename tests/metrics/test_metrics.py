@@ -220,7 +220,7 @@ def test_names_of_xarray_are_put_in_order_and_come_back():
     with pytest.raises(ValueError, match=r"y_true begins with the dimension 'place'.*sample_dim"):
         rmse(turned, p)
     for bad, message in [
-        (p.isel(time=slice(None, None, -1)), "y_pred .*carry different labels"),
+        (p.isel(time=slice(None, None, -1)), "y_pred .*have different labels"),
         (p.rename(place="station"), "y_pred does not match y_true.*station"),
         (p.assign_coords(place=list("acb")), "y_pred .*other coordinates along 'place'"),
     ]:

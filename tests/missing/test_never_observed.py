@@ -394,7 +394,7 @@ def test_data_in_blocks_must_all_lack_the_same_outputs(model, tmp_path):
             fewer,
             r"a number for an output that is missing in the first sample at index \(41, 2, 3\)",
         ),
-        (empty, "the first sample of y has no observed output"),
+        (empty, "The first sample of y has no observed output"),
     ]
     for bad, message in cases:
         with pytest.raises(ValueError, match=message):

@@ -434,12 +434,12 @@ def test_groups_and_weights_must_have_one_entry_for_each_sample(make_data):
     with pytest.raises(ValueError, match="groups must have one entry for each of the 30"):
         HOLRRCV(ALPHAS).fit(X, Y, groups=[0, 1])
     with pytest.raises(
-        ValueError, match=r"one entry for each of the 30 samples; got an array of shape \(30, 1\)"
+        ValueError, match=r"one entry for each of the 30 samples; got shape \(30, 1\)"
     ):
         HOLRRCV(ALPHAS, cv=GroupKFold(5)).fit(X, Y, groups=np.zeros((30, 1)))
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     groups = pd.Series(np.arange(30) % 5, index=np.arange(30)[::-1])
-    with pytest.raises(ValueError, match="rows of X and groups carry different labels"):
+    with pytest.raises(ValueError, match="rows of X and groups have different labels"):
         HOLRRCV(ALPHAS, cv=GroupKFold(5)).fit(pd.DataFrame(X), Y, groups=groups)
     with pytest.raises(ValueError, match="split 0 of cv has only samples of weight zero"):
         HOLRRCV(ALPHAS, cv=3).fit(X, Y, np.repeat([0, 1, 1], 10))

@@ -302,7 +302,7 @@ def test_batches_with_other_names_are_refused():
     for other, message in [
         ((X[list("dcba")], Y), "in batch 1: .*feature names.*same order"),
         ((X, Y[list("xwvu")]), "in batch 1: y has"),
-        ((X, Y[::-1]), "in batch 1: the rows of X and y carry different labels"),
+        ((X, Y[::-1]), "in batch 1: the rows of X and y have different labels"),
         ((X, Y, pd.Series(np.ones(4))[::-1]), "in batch 1: the rows of X and sample_weight"),
     ]:
         with pytest.raises(ValueError, match=f"(?s){message}"):

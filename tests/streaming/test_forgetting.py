@@ -306,9 +306,9 @@ def test_moments_that_lack_outputs_are_refused_where_these_would_count_as_zeros(
     with pytest.raises(ValueError, match=r"TraceNormRegression needs complete outputs"):
         TraceNormRegression().fit_moments(m)
     for search in (RLSCV(), TraceNormRegressionCV()):
-        with pytest.raises(ValueError, match=r"moments\[0\] has no values of 4 outputs"):
+        with pytest.raises(ValueError, match=r"moments\[0\] lacks 4 outputs"):
             search.fit_fold_moments([m, m])
-    with pytest.raises(ValueError, match=r"moments\[0\] has no values of 4 outputs"):
+    with pytest.raises(ValueError, match=r"moments\[0\] lacks 4 outputs"):
         standard_errors(RLS(missing="ignore"), [m, m, m])
     with pytest.raises(ValueError, match="alpha_per_output=True needs complete outputs"):
         RLSCV([1.0], alpha_per_output=True, missing="ignore").fit_fold_moments([m, m])

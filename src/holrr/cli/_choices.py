@@ -135,7 +135,8 @@ def check_choices(options: argparse.Namespace) -> None:
     if options.rank is not None and not takes(model, "rank"):
         raise CommandError(f"--rank: the model {model} has no rank", EXIT_USAGE)
     if not takes(model, "kernel") and (options.kernel is not None or options.gamma is not None):
-        raise CommandError(f"the model {model} has no kernel", EXIT_USAGE)
+        option = "--gamma" if options.kernel is None else "--kernel"
+        raise CommandError(f"{option}: the model {model} has no kernel", EXIT_USAGE)
     if options.cv is not None and options.cv < 2:
         raise CommandError(f"--cv must be at least 2; got {options.cv}", EXIT_USAGE)
     if options.missing == "ignore" and not takes(model, "missing"):
@@ -153,7 +154,9 @@ def check_choices(options: argparse.Namespace) -> None:
 
 def _unable(option: str, model: str, parameter: str) -> CommandError:
     able = ", ".join(name for name in KINDS if takes(name, parameter))
-    return CommandError(f"{option}: {model} does not support it; {able} do", EXIT_USAGE)
+    return CommandError(
+        f"{option}: the model {model} does not support this option; {able} do", EXIT_USAGE
+    )
 
 
 def _check_penalties(options: argparse.Namespace) -> None:
@@ -279,7 +282,11 @@ def _blocks(given: Sequence[Any], titles: list[str], columns: list[Any]) -> Any:
     }
     rest = [name for name, pattern in patterns.items() if pattern == "*"]
     if len(rest) > 1:
-        raise CommandError(f"--blocks: only one block can be {rest[0]}=*, the rest", EXIT_USAGE)
+        raise CommandError(
+            f"--blocks: only one block can have the pattern *, which selects all other columns; "
+            f"got {rest[0]}=* and {rest[1]}=*",
+            EXIT_USAGE,
+        )
     taken = {j for places in found.values() for j in places}
     if rest:
         found[rest[0]] = [j for j in range(len(titles)) if j not in taken]
@@ -326,9 +333,11 @@ def _cosine(dim: str, Y: Any) -> Any:
     """Return the cosine of a coordinate in degrees, which is proportional to the area of cells."""
     if not comes_from(Y, "xarray") or dim not in Y.dims:
         known = (
-            f"it has {', '.join(map(str, Y.dims))}" if comes_from(Y, "xarray") else "it has none"
+            f"its dimensions are {', '.join(map(str, Y.dims))}"
+            if comes_from(Y, "xarray")
+            else "the dimensions of arrays and tables have no names"
         )
-        raise CommandError(f"--output-weight cos:{dim}: no dimension {dim!r} of Y; {known}")
+        raise CommandError(f"--output-weight cos:{dim}: Y has no dimension {dim!r}; {known}")
     return np.maximum(np.cos(np.deg2rad(Y[dim])), 0.0)
 
 

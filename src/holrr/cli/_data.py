@@ -145,7 +145,9 @@ def _check_labels(options: argparse.Namespace, *sources: Any) -> None:
     tables = [source for source in sources if isinstance(source, Table)]
     if options.index_col is not None and not any(table.has_labels for table in tables):
         names = some(list(dict.fromkeys(title(c) for table in tables for c in table.columns)))
-        raise CommandError(f"--index-col: no column {options.index_col!r}; there are {names}")
+        raise CommandError(
+            f"--index-col: there is no column {options.index_col!r}; the columns are {names}"
+        )
 
 
 def _labelled_alike(X: Any, Y: Any, sample_dim: str | None) -> tuple[Any, Any]:
@@ -186,9 +188,13 @@ def _found(source: Any, pattern: str | None, option: str, name: str) -> Columns:
 def _check_apart(inputs: Columns, outputs: Columns) -> None:
     both = [title(c) for c in inputs if c in set(outputs)]
     if both:
-        raise CommandError(f"columns that are both inputs and outputs: {', '.join(both)}")
+        raise CommandError(
+            f"columns are both inputs and outputs: {', '.join(both)}; select each column once, "
+            f"with --inputs or --outputs"
+        )
     if not inputs or not outputs:
-        raise CommandError(f"no column is left for the {'outputs' if inputs else 'inputs'}")
+        kind, option = ("outputs", "--inputs") if inputs else ("inputs", "--outputs")
+        raise CommandError(f"no column is left for the {kind}; select fewer columns with {option}")
 
 
 def _taken(name: str, source: Any, columns: Columns) -> Any:

@@ -60,7 +60,7 @@ def check_file(path: Path) -> None:
 def check_output(output: Place, inputs: Sequence[Any]) -> None:
     """Raise an error if the output cannot be written or would replace an input.
 
-    This is checked before the computation.
+    Commands check the output before they compute anything.
     """
     for source in inputs:
         with suppress(OSError):  # one of the two files does not exist

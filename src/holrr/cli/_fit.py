@@ -42,7 +42,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--blocks, one value for each block such as lags=10,calendar=0.1"
     )
     add("--alpha", type=parse.parse_alphas, metavar="A", help=alpha)
-    folds = "choose ranks and penalties that are not given by K-fold cross-validation (default: 5)"
+    folds = "cross-validation with K folds (default: 5), to choose ranks and penalties not given"
     add("--cv", type=int, nargs="?", const=5, metavar="K", help=folds)
     groups = "hold out the samples of a group together: a column or coordinate of X or Y, or a file"
     add("--groups", metavar="NAME", help=groups)

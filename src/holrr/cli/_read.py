@@ -124,7 +124,7 @@ def _variables(place: Place, sample_dim: str | None) -> Any:
     texts = [name for name in chosen if data[name].dtype.kind not in "biuf"]
     if texts or not chosen:
         hint = "" if names else f" (see {place.path}:NAME)"
-        raise ValueError(f"variables that are not numbers: {', '.join(texts) or 'all'}{hint}")
+        raise ValueError(f"variables that are not numeric: {', '.join(texts) or 'all'}{hint}")
     variables = [data[name].variable for name in chosen]
     budget = check_budget()
     # As for arrays on disk, data that take more than a quarter of the budget are read in blocks.

@@ -95,7 +95,9 @@ def find_columns(pattern: str, titles: Sequence[str], option: str) -> list[int]:
             if not here and colon:
                 here = _within(first, last, titles)
         if not here:
-            raise CommandError(f"{option}: no column {part!r}; there are {some(titles)}")
+            raise CommandError(
+                f"{option}: there is no column {part!r}; the columns are {some(titles)}"
+            )
         found += here
     return list(dict.fromkeys(found))
 
@@ -162,7 +164,7 @@ def _sheet(book: Any, place: Place) -> str:
     filled = [name for name in names if is_filled(name)]
     what = f"the sheet {sheet!r} is empty" if sheet in names else f"there is no sheet {sheet!r}"
     if not filled:
-        raise CommandError(f"{place.path}: {what}, and so are all others")
+        raise CommandError(f"{place.path}: all sheets are empty")
     raise CommandError(
         f"{place.path}: {what}; write {place.path}:SHEET, where SHEET is one of {some(filled)}"
     )
@@ -187,8 +189,8 @@ def refuse(columns: Sequence[Hashable]) -> None:
     """Raise an error if `columns`, which are not numbers, is not empty."""
     if columns:
         raise ValueError(
-            f"columns that are not numbers: {some([title(c) for c in columns])}. Leave them out "
-            f"(--inputs, --outputs), or name the one with the labels of the rows (--index-col)"
+            f"columns that are not numeric: {some([title(c) for c in columns])}. Leave them out "
+            f"with --inputs and --outputs, or set --index-col to the column with the row labels"
         )
 
 

@@ -112,7 +112,7 @@ class TextTable(Table):
         if number == 0 and words and len(words) < len(cells):
             raise ValueError(
                 f"line 1 has both numbers and text, {words[0]!r} for instance: use --header 1 "
-                f"where it is a header (see also --index-col)"
+                f"if line 1 is a header (see also --index-col)"
             )
         return bool(words) and len(words) == len(cells)
 
@@ -133,7 +133,8 @@ class TextTable(Table):
         for number, row in enumerate(head, 1):
             if len(row) != n:
                 raise ValueError(
-                    f"line {number} has {len(row)} names, and line {self._n_head + 1} {n} columns"
+                    f"line {number} has {len(row)} names, but line {self._n_head + 1} has {n} "
+                    f"columns"
                 )
         cells: Any = list(zip(*head, strict=True)) if len(head) > 1 else [*head, [""] * n][0]
         self._names: list[Any] = [c or f"column {j}" for j, c in enumerate(cells, 1)]
@@ -223,7 +224,7 @@ class TextTable(Table):
                 if not line.strip():
                     blank = blank or number
                 elif blank:
-                    raise ValueError(f"line {blank} is blank")
+                    raise ValueError(f"line {blank} is blank; delete it")
                 else:
                     yield line
 

@@ -10,7 +10,10 @@ import numpy as np
 
 from .namespace import Array, namespace_of, to_numpy
 
-__all__ = ["BadEntryError", "check_choice", "check_finite", "unit_of"]
+__all__ = ["NEVER_MISSING", "BadEntryError", "check_choice", "check_finite", "unit_of"]
+
+#: Kind of bad entry: an output has a value, but is missing in the first sample.
+NEVER_MISSING = "a number for an output that is missing in the first sample"
 
 _ABOUT_OTHERS = "Drop these samples or impute the values first."
 _ABOUT_INPUTS = (
@@ -22,17 +25,21 @@ _ABOUT_MISSING = (
     'of data in memory with missing="ignore"; call compute() on Dask arrays first. Otherwise drop '
     "these samples or impute the values."
 )
+_ABOUT_NEVER_MISSING = (
+    "Data that are read in blocks must have the same missing outputs in every sample. Load X and y "
+    "as NumPy arrays, or correct this sample."
+)
 
 
 class BadEntryError(ValueError):
-    """A NaN, infinite or masked entry, and its position.
+    """An entry that a fit cannot use, such as NaN, and its position.
 
     Parameters
     ----------
     name : str
         Name of the argument that contains the entry.
     what : str
-        Kind of entry, such as "NaN".
+        Kind of entry, such as "NaN" or `NEVER_MISSING`.
     index : tuple of int
         Position of the entry.
     hint : str, optional
@@ -58,13 +65,15 @@ class BadEntryError(ValueError):
         self.name, self.what, self.index, self.feature = name, what, index, feature
         missing = name == "y" and what != "infinity"
         about = _ABOUT_MISSING if missing else _ABOUT_INPUTS if name == "X" else _ABOUT_OTHERS
+        about = _ABOUT_NEVER_MISSING if what == NEVER_MISSING else about
         self.hint, self.prefix = hint or about, ""
 
     def __str__(self) -> str:
         feature = "" if self.feature is None else f", feature {self.feature}"
+        rule = "" if self.what == NEVER_MISSING else "; every entry must be finite"
         return (
             f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first one, "
-            f"in sample {self.index[0]}{feature}); every entry must be finite. {self.hint}"
+            f"in sample {self.index[0]}{feature}){rule}. {self.hint}"
         )
 
     def moved(self, rows: slice | np.ndarray, box: Sequence[slice] = ()) -> BadEntryError:

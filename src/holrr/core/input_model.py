@@ -16,8 +16,9 @@ Each input has a separate residual variance, as in factor analysis. If all resid
 equal, as in a spectrum with noise of equal size, :math:`Q` is proportional to the usual sum of
 squares. If the inputs have different units, all inputs have equal weight in :math:`Q`.
 
-Limits are quantiles of a scaled F distribution. It is the chi-square approximation (Box 1954) with
-the mean and variance of the held-out distances, and accounts for the uncertainty of this mean.
+Limits are quantiles of a scaled F distribution. This distribution is the chi-square approximation
+(Box 1954) with the mean and variance of the held-out distances, and accounts for the uncertainty of
+their mean.
 
 References
 ----------

@@ -12,8 +12,8 @@ its number of parameters to that of the ridge fit.
 
 These leverages assume coefficients of variance ``sigma^2 / alpha``. If inputs have directions that
 no training sample has, the held-out errors hardly depend on small penalties, but ``1 / alpha``
-does. Then the variance of the coefficients, ``prior`` times ``sigma^2``, is estimated separately
-(`prior_ratio`). A prediction is ``a'Y`` with ``a = (XX' + alpha I)^-1 X x``, and
+does. In this case, the variance of the coefficients, ``prior`` times ``sigma^2``, is estimated
+separately (`prior_ratio`). A prediction is ``a'Y`` with ``a = (XX' + alpha I)^-1 X x``, and
 
     h(x) = ||a||^2 + prior ||x - X'a||^2 ,
 
@@ -389,8 +389,8 @@ def prior_ratio(problems: Sequence[Any]) -> float:
 def _n_different(T: np.ndarray) -> float:
     """Return the effective number of different outputs, the columns of `T`.
 
-    It is the squared trace of their Gram matrix, divided by the squared norm of this matrix. Of
-    many outputs, a regular subset is used.
+    It is the squared trace of their Gram matrix, divided by the squared norm of this matrix. If
+    there are many outputs, a regular subset is used.
     """
     T = T[:, :: max(1, T.shape[1] // _SOME_OUTPUTS)]
     G = T.T @ T if T.shape[1] < T.shape[0] else T @ T.T

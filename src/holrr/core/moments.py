@@ -220,9 +220,9 @@ class CentredMoments:
             return self.weight
         if not sys.float_info.min <= self.weight_squares <= sys.float_info.max:
             raise ValueError(
-                f"the squares of the weights of these moments are too large or too small for "
+                f"The squares of the weights of these moments are too large or too small for "
                 f"floating-point numbers; the sum of the weights is {self.weight:g}. Multiply "
-                f"moments by numbers that keep it between 1e-150 and 1e150."
+                f"moments by numbers that keep this sum between 1e-150 and 1e150."
             )
         return self.weight * (self.weight / self.weight_squares)
 
@@ -260,7 +260,7 @@ class CentredMoments:
         weight = factor * self.weight
         if not (factor > 0 and 0 < weight < math.inf):
             raise ValueError(
-                f"moments can be multiplied only by positive, finite numbers that keep their "
+                f"Moments can be multiplied only by positive, finite numbers that keep their "
                 f"weight positive; got {factor} times moments of weight {self.weight:g}."
             )
         if factor == 1:
@@ -368,13 +368,13 @@ def _merge(a: M, b: CentredMoments) -> M:
         raise TypeError(f"Moments can be merged with Moments only; got {type(b).__name__}.")
     if (a.n_features, a.output_shape) != (b.n_features, b.output_shape):
         raise ValueError(
-            f"moments of different shapes cannot be merged: the first have {a.n_features} features "
+            f"Moments of different shapes cannot be merged: the first have {a.n_features} features "
             f"and outputs of shape {a.output_shape}, the second have {b.n_features} features and "
             f"outputs of shape {b.output_shape}."
         )
     if (a.response_grams is None) != (b.response_grams is None):
         raise ValueError(
-            "moments with and without response_grams cannot be merged: compute both with "
+            "Moments with and without response_grams cannot be merged: compute both with "
             "response_grams=True, or both without."
         )
     a, weight = _to_device_of(a, b.Sxx), a.weight + b.weight

@@ -135,7 +135,7 @@ def _numbers(v: Any, name: str, *, allow_nan: bool = False) -> np.ndarray:
         raise TypeError(f"{name} must hold numbers; got {v!r}.") from error
     good = (np.isfinite(v) & (v >= 0)) | (allow_nan & np.isnan(v))
     if not good.all():
-        raise ValueError(f"{name} must be finite and at least 0 everywhere; found {v[~good][0]}.")
+        raise ValueError(f"{name} must be finite and at least 0 everywhere; got {v[~good][0]}.")
     if not (v > 0).any():
         raise ValueError(f"{name} is zero everywhere; at least one weight must be positive.")
     return v.astype(np.float32) if single else v

@@ -253,8 +253,8 @@ def _choose_penalty(ridge: _Ridge, Y: np.ndarray, last: _Residuals) -> float:
     """Return the penalty that minimises the weighted sum of squared held-out residuals.
 
     A sample has the fitted values ``b'C`` with one vector b for all outputs. The squares of
-    ``y - b'C`` add up to ``y'y - 2 b'Cy + b'CC'b``. Of many samples, a subset with residuals of all
-    sizes is used.
+    ``y - b'C`` add up to ``y'y - 2 b'Cy + b'CC'b``. If there are many samples, a subset with
+    residuals of all sizes is used.
 
     Parameters
     ----------

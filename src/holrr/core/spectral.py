@@ -4,7 +4,7 @@ With ``X'X + alpha I = L L'``, ``Z = L^-1 X'Y`` and ``V = L'W``,
 
     ||W x_0 X - Y||^2 + alpha ||W||^2  =  ||Y||^2 - ||Z||^2 + ||V - Z||^2 ,
 
-so an estimator approximates `Z` by some `V` of the wanted form and maps back with ``W = L'^-1 V``
+so an estimator approximates `Z` by some `V` of the required form and maps back with ``W = L'^-1 V``
 (`Whitened`). Any square root of ``X'X + alpha I`` can be used. A singular value decomposition
 ``X = Q diag(sqrt(lam)) P'`` gives a square root for every alpha (`Spectral`): up to a rotation of
 mode 0, ``Z = sqrt(lam / (lam + alpha)) Q'Y``. The decomposition can be that of X (SVD), of X'X
@@ -294,8 +294,9 @@ def whiten_moments(m: CentredMoments, alpha: float, *, solver: str = "auto") -> 
             return problem
         if solver == "cholesky":
             raise ValueError(
-                f"solver='cholesky' needs X'X + alpha I to be positive definite, which it is not "
-                f"with alpha={alpha}; use solver='auto' or 'svd', or a larger alpha."
+                f"solver='cholesky' needs a positive definite matrix X'X + alpha I, but it is "
+                f"singular, up to rounding, with alpha={alpha}; use solver='auto' or 'svd', or a "
+                f"larger alpha."
             )
     return spectral_from_moments(m, warn_below=alpha).at(alpha, alone=True)
 
@@ -321,9 +322,9 @@ def check_moments(m: CentredMoments, solver: str = "auto") -> None:
         )
     with np.errstate(over="ignore", invalid="ignore"):
         if not _is_finite(m.Sxx):
-            raise ValueError("the squares of X overflow; divide X by a large number, or use fit.")
+            raise ValueError("The squares of X overflow; divide X by a large number, or use fit.")
         if not _is_finite(m.Sxy):
-            raise ValueError("the products of X and y overflow; rescale X or y, or use fit.")
+            raise ValueError("The products of X and y overflow; rescale X or y, or use fit.")
 
 
 def _is_finite(A: Array) -> bool:
@@ -364,7 +365,7 @@ def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None)
     m : Moments
     warn_below : float, optional
         The penalty of the fit. A warning is given if ``X'X`` has lost the digits of a direction and
-        this penalty is too small to make up for it.
+        this penalty is too small to compensate for the loss.
     """
     m = _without_constants(m)
     s, P, T, root = _decomposed(m)
@@ -564,7 +565,7 @@ class Inputs:
     ) -> Inputs:
         """Decompose validated inputs for penalties of at least `min_alpha`.
 
-        The Gram matrix ``XX'`` of a wide `X` is decomposed if the smallest penalty makes up for
+        The Gram matrix ``XX'`` of a wide `X` is decomposed if the smallest penalty compensates for
         the squared condition number, and `X` itself otherwise. For sparse inputs, only ``XX'`` can
         be decomposed.
         """

@@ -87,7 +87,7 @@ def _apply() -> None:
 def _blas() -> list[Any]:
     """Return the threaded BLAS libraries of the process; new imports trigger a new search."""
     global _known
-    if len(sys.modules) != _known[0]:  # a search takes milliseconds
+    if len(sys.modules) != _known[0]:  # searching for the libraries takes milliseconds
         found = ThreadpoolController().select(user_api="blas").lib_controllers
         threaded = [lib for lib in found if getattr(lib, "threading_layer", "") != "disabled"]
         _known = len(sys.modules), threaded

@@ -321,7 +321,7 @@ def _check_numbers(part: Any, name: str) -> None:
 
 
 def unmasked(A: Any, name: str) -> Any:
-    """Return a block without its mask; raise if an entry is masked."""
+    """Return a block without its mask; raise a `BadEntryError` if an entry is masked."""
     if not np.ma.isMaskedArray(A):
         return A
     for where in np.argwhere(np.ma.getmaskarray(A)):
@@ -435,7 +435,8 @@ def check_groups(groups: Any, n_samples: int) -> np.ndarray:
     labels = check_array(given, ensure_2d=False, allow_nd=True, dtype=None, input_name="groups")
     if labels.shape != (n_samples,):
         raise ValueError(
-            f"groups must have one entry for each of the {n_samples} samples; got {labels.shape}."
+            f"groups must have one entry for each of the {n_samples} samples; got shape "
+            f"{labels.shape}."
         )
     return labels
 
@@ -449,7 +450,7 @@ def _first(mask: np.ndarray) -> int:
 
 @contextmanager
 def locate_rows(rows: slice | np.ndarray, box: Sequence[slice] = ()) -> Iterator[None]:
-    """Report the position of a bad entry in the whole data, for a check of some rows or a box."""
+    """Report the position of a bad entry among all data, for a check of a part of them."""
     try:
         yield
     except BadEntryError as error:

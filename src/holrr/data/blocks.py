@@ -127,8 +127,8 @@ def _from_series(blocks: Any, features: list[str] | None) -> Any:
     if sorted(names) != sorted(features):
         raise ValueError(
             f"blocks is a Series, whose index must have the names of the columns of X: "
-            f"{first_difference(names, features, 'it', 'X')}. Pass blocks.to_numpy() to pair them "
-            f"by position."
+            f"{first_difference(names, features, 'the index', 'X')}. Pass blocks.to_numpy() to "
+            f"pair them by position."
         )
     place = {name: k for k, name in enumerate(names)}
     return blocks.to_numpy()[[place[name] for name in features]]
@@ -368,7 +368,7 @@ def penalties_by_block(alpha: Mapping[Any, Any], blocks: InputBlocks) -> np.ndar
     unknown = [name for name in given if name not in blocks.names]
     if unknown:
         raise ValueError(
-            f"alpha has a penalty for {unknown[0]!r}; the blocks of X are {list(blocks.names)}."
+            f"alpha has a penalty for {unknown[0]!r}, but X has the blocks {list(blocks.names)}."
         )
     absent = [name for name in blocks.names if name not in given]
     if absent:

@@ -52,11 +52,11 @@ class Delayer(TransformerMixin, BaseEstimator):
     array of shape (n, d)                 array of shape (n, n_delays * d), all columns of the first
                                           delay first
     array of shape (n, m1, ..., mq)       array of shape (n, n_delays, m1, ..., mq)
-    DataFrame of pandas                   DataFrame with one more level of columns, ``"delay"``, the
-                                          first
+    DataFrame of pandas                   DataFrame with an additional first level of columns,
+                                          ``"delay"``
     DataFrame of polars                   DataFrame with columns ``"delay1__name"``
-    DataArray, Dataset                    the same with one more dimension, ``"delay"``, after the
-                                          sample dimension, which is the first
+    DataArray, Dataset                    the same type with an additional dimension ``"delay"``;
+                                          the order is samples, delays, all other dimensions
     dict                                  dict; an array of shape (n, m1, ..., mq) gets the shape
                                           (n, n_delays, m1, ..., mq)
     ====================================  ==========================================================
@@ -300,7 +300,7 @@ def _runs(groups: Any, n_samples: int) -> list[slice]:
 
 
 def _warn_of_outliers(matrix: np.ndarray, shift: _Shift) -> None:
-    """Warn if `fill` is further from the values of a feature than these from each other."""
+    """Warn if `fill` is farther from the range of a feature than the width of this range."""
     n = matrix.shape[0]
     if n < 2 or not np.any(shift.rows == n):
         return
@@ -312,9 +312,9 @@ def _warn_of_outliers(matrix: np.ndarray, shift: _Shift) -> None:
         k = int(np.flatnonzero(far)[0])
         warn(
             f"fill={shift.fill:g} is far outside of the range of {np.sum(far)} of {far.size} "
-            f"features (feature {k}: {low[k]:.4g} to {high[k]:.4g}), so that the samples filled "
-            f"with it are outliers. Centre the inputs first, for instance with Standardizer, set "
-            f"fill, or drop the filled samples from the delayed X and from y."
+            f"features (feature {k}: {low[k]:.4g} to {high[k]:.4g}), so the filled samples are "
+            f"outliers. Centre the inputs first, for instance with Standardizer, set fill to a "
+            f"value in this range, or drop the filled samples from the delayed X and from y."
         )
 
 

@@ -241,7 +241,7 @@ def block_of(name: Any, values: Any) -> tuple[Any, Grid]:
 
 
 def find_used(X: Any) -> np.ndarray | None:
-    """Return the columns that have a value in the first sample, or None if all have one."""
+    """Return the columns that have a value in the first sample, or None if all have a value."""
     if is_sparse(X):
         return None  # NaN entries of a sparse matrix raise an error later
     if is_dask(X):

@@ -267,14 +267,16 @@ def out_of_order(a: Any, b: Any) -> int | None:
     return next(k for k, (p, q) in enumerate(zip(one, other, strict=True)) if p != q)
 
 
-def first_difference(a: Any, b: Any, one: str = "one", other: str = "the other") -> str:
-    """Describe the first difference of two sequences of labels."""
+def first_difference(
+    a: Any, b: Any, one: str = "one", other: str = "the other", has: str = "has"
+) -> str:
+    """Describe the first difference of two sequences of labels; `has` is the verb of the second."""
     if len(a) != len(b):
-        return f"{one} has {len(a)} labels and {other} {len(b)}"
+        return f"{one} has {len(a)} labels and {other} {has} {len(b)}"
     k = next(i for i, pair in enumerate(zip(a, b, strict=True)) if not same(*pair))
     # Show Python numbers, without the type that NumPy adds.
     p, q = (v.item() if isinstance(v, np.generic) else v for v in (a[k], b[k]))
-    return f"at position {k} {one} has {p!r} and {other} {q!r}"
+    return f"at position {k} {one} has {p!r} and {other} {has} {q!r}"
 
 
 def differing_axis(a: Grid, b: Grid) -> int | None:
@@ -365,7 +367,7 @@ def _check_coordinates(inputs: Sequence[Grid], fitted: Sequence[Grid]) -> None:
             a, b = grid.coordinate(k), known.coordinate(k)
             if grid.is_labelled(k) and known.is_labelled(k) and not same(a, b):
                 block = "X" if grid.name is None else f"{grid.name!r} of X"
-                differ = first_difference(a, b, "it", "the fit")
+                differ = first_difference(a, b, block, "the fit", "had")
                 raise ValueError(
                     f"{block} has other coordinates along {dim!r} than the fit: {differ}. "
                     f"{how_to_match('X', dim, a, b)}"
@@ -387,7 +389,7 @@ def how_to_match(name: str, dim: str, found: np.ndarray, known: np.ndarray) -> s
         apart = float(np.max(np.abs(found.astype(float) - known.astype(float)), initial=0.0))
         if apart <= 1e-5 * float(np.max(np.abs(known), initial=0)):
             return (
-                f"They differ by at most {apart:.2g}, as numbers of other precision do. Replace "
+                f"They differ by at most {apart:.2g}, which suggests another precision. Replace "
                 f"them by those of the fit: {name}.assign_coords({dim}=...)."
             )
         return (
@@ -475,7 +477,7 @@ def check_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> None:
     >>> check_rows(X, y=pd.Series([1.0, 2.0], index=["tue", "mon"]))
     Traceback (most recent call last):
     ...
-    ValueError: the rows of X and y carry different labels: at position 0 X has 'mon' and y has
+    ValueError: the rows of X and y have different labels: at position 0 X has 'mon' and y has
     'tue'. Align them first, with y = y.loc[X.index] for instance, or pass y.to_numpy() to pair rows
     by position.
     """
@@ -484,7 +486,7 @@ def check_rows(X: Any, *, sample_dim: str | None = None, **others: Any) -> None:
         return
     (a, b), (here, there) = found.names, found.labels
     raise ValueError(
-        f"the rows of {a} and {b} carry different labels: at position {found.position} {a} has "
+        f"the rows of {a} and {b} have different labels: at position {found.position} {a} has "
         f"{here} and {b} has {there}. {found.hint}"
     )
 

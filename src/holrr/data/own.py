@@ -279,5 +279,5 @@ def _from_mask(
     if cells is not None and owned.shape[0] == n_cells:
         owned = owned[cells]
     if not owned.any():
-        raise ValueError("own is False everywhere; leave it out for a model without own inputs.")
+        raise ValueError("own is False everywhere; use own=None for a model without own inputs.")
     return own_inputs_of(owned)

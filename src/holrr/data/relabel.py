@@ -76,8 +76,8 @@ def by_block(found: dict[str, Any]) -> Any:
     Returns
     -------
     dict, DataArray or Dataset
-        The dimension of the blocks is the first one. It is called ``block`` unless the results
-        already use this name.
+        The first dimension is that of the blocks. Its name is ``block``, or a similar name if the
+        results already use ``block``.
     """
     first = next(iter(found.values()))
     if not comes_from(first, "xarray"):
@@ -288,7 +288,7 @@ def _array(xr: Any, grid: Grid, dim: str, rows: dict[str, Any], out: Any) -> Any
     if leading and dim in grid.dims:
         raise ValueError(
             f"the samples of X are along {dim!r}, which is a dimension of the outputs {grid.dims}; "
-            f"rename it."
+            f"rename the sample dimension of X."
         )
     found = xr.DataArray(
         out,

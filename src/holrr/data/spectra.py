@@ -552,7 +552,7 @@ def _modes(step: Any, grids: Sequence[Grid]) -> list[tuple[Grid, int]]:
         unknown = [name for name in wanted if name not in names]
         if unknown:
             known = f"the blocks {names}" if names != [None] else "no named blocks"
-            raise ValueError(f"blocks names {unknown[0]!r}; X has {known}.")
+            raise ValueError(f"blocks contains {unknown[0]!r}, but X has {known}.")
         chosen = [grid for grid in grids if grid.name in wanted]
     found = []
     for grid in chosen:
@@ -649,7 +649,8 @@ def _complete(cells: np.ndarray, grid: Grid) -> np.ndarray:
     if cells.size < n_cells:
         raise ValueError(
             f"the columns of X are not all combinations of their levels {grid.dims}: "
-            f"{n_cells - cells.size} are missing, so that spectra along one level have gaps."
+            f"{n_cells - cells.size} are missing, so some spectra are incomplete. Add the missing "
+            f"columns, or leave out the incomplete spectra."
         )
     return np.argsort(cells)
 

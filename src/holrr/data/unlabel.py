@@ -210,8 +210,8 @@ def _check_weight_labels(
     if not counted and not same(found, known):
         raise ValueError(
             f"{name} has other coordinates along {axis!r} than {data}: "
-            f"{first_difference(found, known, 'it', data)}. Put it in the order of {data}, with "
-            f".reindex(...) or .sel(...) for instance."
+            f"{first_difference(found, known, name, data)}. Put {name} in the order of {data}, "
+            f"with .reindex(...) or .sel(...) for instance."
         )
 
 
@@ -335,7 +335,7 @@ def _in_order(A: Any, name: str, dim: str, wanted: Sequence[str] | None) -> Any:
     dims = tuple(A.dims)
     if dim not in dims:
         raise ValueError(
-            f"{_called(A, name)} has dimensions {dims}, without the sample dimension {dim!r}."
+            f"{_called(A, name)} needs the sample dimension {dim!r}; it has the dimensions {dims}."
         )
     rest = tuple(d for d in dims if d != dim)
     if wanted is not None and set(wanted) != set(rest):
@@ -474,9 +474,9 @@ def _check_same_axes(found: Grid, grid: Grid | None, right: str | None = None) -
     n = min(a.size, b.size)
     differ = np.flatnonzero(a[:n] != b[:n])
     where = (
-        f"at position {differ[0]} it has {a[differ[0]]} and the fit had {b[differ[0]]}"
+        f"at position {differ[0]} y has {a[differ[0]]} and the fit had {b[differ[0]]}"
         if differ.size
-        else f"it has {a.size} entries and the fit had {b.size}"
+        else f"y has {a.size} entries and the fit had {b.size}"
     )
     how = f"Put them in order with {right}." if right else how_to_match("y", dim, a, b)
     raise ValueError(f"y has other coordinates along {dim!r} than the fit: {where}. {how}")
@@ -636,8 +636,8 @@ def _check_same_columns(labels: Labels, known: Labels | None) -> None:
     if not missing and not extra:
         k = next(k for k, (a, b) in enumerate(zip(found, fitted, strict=True)) if a != b)
         what = (
-            f"at position {k} it has {found[k]} and the fit had {fitted[k]}. Put them in the order "
-            f"of the fit, with y[y_train.columns] for instance"
+            f"at position {k} y has {found[k]} and the fit had {fitted[k]}. Put the columns in the "
+            f"order of the fit, with y[y_train.columns] for instance"
         )
     raise ValueError(f"y has other columns than the fit: {what}.")
 
@@ -696,7 +696,7 @@ def is_dataset(A: Any) -> bool:
 
 
 def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
-    """Return the sample dimension: `given`, that of `known`, the shared one, or the first."""
+    """Return the sample dimension: given, known, shared by X and y, or else the first."""
     named = {name: dims_of(A) for name, A in (("X", X), ("y", y)) if has_dims(A)}
     fitted = None if known is None else known.sample_dim
     if not named:
@@ -729,9 +729,9 @@ def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) ->
 
 
 def _refuse_other_times(X: Any, y: Any, shared: tuple[str, ...]) -> None:
-    """Raise a ValueError if the first shared dimension has other labels than times, unlike others.
+    """Raise a ValueError if times label a shared dimension, but the first has other labels.
 
-    A first dimension without labels may be that of the samples.
+    A first shared dimension without labels is accepted as the sample dimension.
     """
     blocks = [block for A in (X, y) for block in (A.values() if is_blocks(A) else [A])]
     labelled = [block for block in blocks if comes_from(block, "xarray")]

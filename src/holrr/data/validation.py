@@ -380,7 +380,7 @@ def validate_points(points: Any, names: Names, name: str) -> Array:
         raise ValueError(
             f"{name} must have as many columns as X, {names.n_features}; got {n_features}."
         )
-    differ = other_features(found, names.features, "it", "X")
+    differ = other_features(found, names.features, name, "X")
     if differ is not None:
         raise ValueError(f"{name} has other features than X: {differ}. Put them in the order of X.")
     kept = select_columns(inputs.X, labels.used)

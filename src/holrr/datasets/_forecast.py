@@ -36,9 +36,9 @@ def make_forecast_windows(
         Calendar features of the inputs. ``"harmonics"`` appends sines and cosines of the month of
         the year of the first predicted month; None appends nothing.
     n_harmonics : int, default=2
-        Number of frequencies of the harmonics, from 1 to 6 times a year. Each gives a sine and a
-        cosine, except for the sixth, whose sine is zero. All six and an intercept can express any
-        mean that depends on the month of the year.
+        Number of harmonics, from 1 to 6. Harmonic k has k cycles a year and gives a sine and a
+        cosine; the sixth gives only a cosine, since its sine is zero. Six harmonics and an
+        intercept can express any mean that depends on the month of the year.
     months : array-like of shape (n_months,) or None, default=None
         Month of every row of an array, for the calendar and for `first_predicted`.
     drop_missing : bool, default=True
@@ -90,13 +90,13 @@ def _check_series(data: ArrayLike | Bunch, months: ArrayLike | None) -> tuple[Ar
         data, months = data.data, data.months if months is None else months
     series = np.asarray(data, dtype=float)
     if series.ndim < 1:
-        raise ValueError(f"data must be an array whose first axis is months, got data={data!r}.")
+        raise ValueError(f"data must be an array whose first axis is months; got data={data!r}.")
     if months is None:
         return series, np.arange(len(series))
     steps = np.asarray(months, dtype="datetime64[M]")
     if steps.shape != (len(series),):
         raise ValueError(
-            f"months must have one entry for each of the {len(series)} rows of data, "
+            f"months must have one entry for each of the {len(series)} rows of data; "
             f"got an array of shape {steps.shape}."
         )
     if np.any(np.diff(steps) != np.timedelta64(1, "M")):
@@ -108,7 +108,7 @@ def _check_lengths(n_months: int, n_past: int, n_future: int) -> None:
     check_sizes(n_past=n_past, n_future=n_future)
     if n_past + n_future > n_months:
         raise ValueError(
-            f"n_past + n_future must not exceed the {n_months} months of data, "
+            f"n_past + n_future must not exceed the {n_months} months of data; "
             f"got n_past={n_past} and n_future={n_future}."
         )
 
@@ -117,12 +117,12 @@ def _calendar_columns(calendar: str | None, first: NDArray, n_harmonics: int) ->
     if calendar is None:
         return np.empty((len(first), 0))
     if calendar != "harmonics":
-        raise ValueError(f"calendar must be 'harmonics' or None, got calendar={calendar!r}.")
+        raise ValueError(f"calendar must be 'harmonics' or None; got calendar={calendar!r}.")
     if first.dtype.kind != "M":
         raise ValueError("calendar='harmonics' needs the months of all rows; pass months=...")
     if n_harmonics not in range(1, 7):
         raise ValueError(
-            f"n_harmonics must be an int from 1 to 6, got n_harmonics={n_harmonics!r}."
+            f"n_harmonics must be an int from 1 to 6; got n_harmonics={n_harmonics!r}."
         )
     # datetime64[M] counts months from January 1970.
     angle = 2 * np.pi * (first.astype(int) % 12)[:, None] * np.arange(1, n_harmonics + 1) / 12

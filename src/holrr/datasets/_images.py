@@ -42,7 +42,7 @@ def load_image(name: str) -> Array:
     [4, 4, 3]
     """
     if name not in _PICTURES:
-        raise ValueError(f"name must be one of {sorted(_PICTURES)}, got name={name!r}.")
+        raise ValueError(f"name must be one of {sorted(_PICTURES)}; got name={name!r}.")
     return _PICTURES[name]()
 
 
@@ -109,7 +109,7 @@ def make_image_regression(
     W = np.moveaxis(_check_image(image), _input_axis(task), 0)
     check_sizes(n_samples=n_samples)
     if not noise >= 0:
-        raise ValueError(f"noise must be a number that is not negative, got noise={noise!r}.")
+        raise ValueError(f"noise must be a number that is not negative; got noise={noise!r}.")
     rng = check_random_state(random_state)
     X = rng.standard_normal((n_samples, len(W)))
     Y = np.tensordot(X, W, axes=1)
@@ -145,7 +145,7 @@ def image_from_coef(coef: ArrayLike, task: str = "channels") -> Array:
 
 def _input_axis(task: str) -> int:
     if task not in ("channels", "rows"):
-        raise ValueError(f"task must be 'channels' or 'rows', got task={task!r}.")
+        raise ValueError(f"task must be 'channels' or 'rows'; got task={task!r}.")
     return 2 if task == "channels" else 0
 
 

@@ -122,7 +122,7 @@ def fetch_met_office(
     """
     first, last = _check_month("start", start), _check_month("end", end)
     if first is not None and last is not None and first > last:
-        raise ValueError(f"start must not come after end, got start={start!r} and end={end!r}.")
+        raise ValueError(f"start must not come after end; got start={start!r} and end={end!r}.")
     names = _check_stations(stations)
     folder = _find_folder(data_home)
     tables = _load_tables(names, folder, download_if_missing, n_retries)
@@ -149,7 +149,7 @@ def _check_month(name: str, value: Month) -> np.datetime64 | None:
         return np.datetime64(value, "M")
     if isinstance(value, np.datetime64) and not np.isnat(value):
         return value.astype("datetime64[M]")
-    raise ValueError(f"{name} must be a month such as '1960-01', got {name}={value!r}.")
+    raise ValueError(f"{name} must be a month such as '1960-01'; got {name}={value!r}.")
 
 
 def _check_stations(stations: str | Sequence[str] | None) -> list[str]:
@@ -158,7 +158,7 @@ def _check_stations(stations: str | Sequence[str] | None) -> list[str]:
         return list(STATIONS)
     if isinstance(stations, str) or len(stations) == 0:
         raise ValueError(
-            "stations must be a list of at least one name, 'complete' or None, "
+            "stations must be a list of at least one name, 'complete' or None; "
             f"got stations={stations!r}."
         )
     return [_check_station(name) for name in stations]

@@ -49,7 +49,8 @@ def make_tensor_regression(
         Multilinear rank of ``W``, the input mode first. An int is the rank of every mode, capped at
         the size of the mode. None does not constrain the rank.
     kind : {"linear", "quadratic"}, default="linear"
-        ``f(x) = x``, or ``f(x) = x kron x``, the ``n_features**2`` products ``x_i x_j``.
+        "linear" is ``f(x) = x``. "quadratic" is ``f(x) = x kron x``, the ``n_features**2`` products
+        ``x_i x_j``.
     noise : float, default=0.1
         Level of the Gaussian noise, in the unit `noise_unit`.
     noise_unit : {"std", "variance"}, default="std"
@@ -136,7 +137,7 @@ def make_tensor_regression(
 
 def _is_linear(kind: str) -> bool:
     if kind not in ("linear", "quadratic"):
-        raise ValueError(f"kind must be 'linear' or 'quadratic', got kind={kind!r}.")
+        raise ValueError(f"kind must be 'linear' or 'quadratic'; got kind={kind!r}.")
     return kind == "linear"
 
 
@@ -159,7 +160,7 @@ def check_sizes(**sizes: int) -> None:
     """Raise a ValueError unless each size is a positive int."""
     for name, size in sizes.items():
         if not _is_size(size):
-            raise ValueError(f"{name} must be an int of at least 1, got {name}={size!r}.")
+            raise ValueError(f"{name} must be an int of at least 1; got {name}={size!r}.")
 
 
 def _is_size(value: object) -> bool:
@@ -170,7 +171,7 @@ def _check_output_shape(output_shape: int | Sequence[int]) -> tuple[int, ...]:
     shape = tuple(np.atleast_1d(np.asarray(output_shape, dtype=object)))
     if not shape or not all(_is_size(d) for d in shape):
         raise ValueError(
-            "output_shape must be an int or a non-empty sequence of ints, each at least 1, "
+            "output_shape must be an int or a non-empty sequence of ints, each at least 1; "
             f"got output_shape={output_shape!r}."
         )
     return tuple(int(d) for d in shape)
@@ -211,15 +212,15 @@ def _noise_std(signal: Array, noise: float, noise_unit: str, snr: float | None) 
     """Return the standard deviation of the noise, from `snr` or `noise`."""
     if snr is not None:
         if not snr > 0:
-            raise ValueError(f"snr must be a positive number or None, got snr={snr!r}.")
+            raise ValueError(f"snr must be a positive number or None; got snr={snr!r}.")
         return float(signal.std() / snr)
     if not noise >= 0:
-        raise ValueError(f"noise must be a number that is not negative, got noise={noise!r}.")
+        raise ValueError(f"noise must be a number that is not negative; got noise={noise!r}.")
     if noise_unit == "std":
         return float(noise)
     if noise_unit == "variance":
         return float(np.sqrt(noise))
-    raise ValueError(f"noise_unit must be 'std' or 'variance', got noise_unit={noise_unit!r}.")
+    raise ValueError(f"noise_unit must be 'std' or 'variance'; got noise_unit={noise_unit!r}.")
 
 
 def _draw_noise(
@@ -236,7 +237,7 @@ def _draw_noise(
         return std * rng.standard_normal(shape)
     if kind != "anisotropic":
         raise ValueError(
-            f"noise_kind must be 'isotropic' or 'anisotropic', got noise_kind={kind!r}."
+            f"noise_kind must be 'isotropic' or 'anisotropic'; got noise_kind={kind!r}."
         )
     _check_directions(shape, mode, n_directions, ratio)
     shaping = _shaping_matrix(shape[mode], n_directions, ratio, rng)
@@ -247,16 +248,16 @@ def _draw_noise(
 def _check_directions(shape: tuple[int, ...], mode: int, n_directions: int, ratio: float) -> None:
     if not 1 <= mode < len(shape):
         raise ValueError(
-            f"noise_mode must be an output mode, from 1 to {len(shape) - 1}, "
+            f"noise_mode must be an output mode, from 1 to {len(shape) - 1}; "
             f"got noise_mode={mode!r}."
         )
     if not 1 <= n_directions <= shape[mode]:
         raise ValueError(
-            f"n_noise_directions must be from 1 to the size of mode {mode}, {shape[mode]}, "
+            f"n_noise_directions must be from 1 to the size of mode {mode}, {shape[mode]}; "
             f"got n_noise_directions={n_directions!r}."
         )
     if not ratio > 0:
-        raise ValueError(f"noise_ratio must be a positive number, got noise_ratio={ratio!r}.")
+        raise ValueError(f"noise_ratio must be a positive number; got noise_ratio={ratio!r}.")
 
 
 def _shaping_matrix(

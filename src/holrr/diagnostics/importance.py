@@ -179,8 +179,8 @@ def selectivity_ratio(
     Notes
     -----
     The ratio does not depend on the units of the inputs. Correlated inputs have similar ratios,
-    whichever of them has the large coefficient: the ratio tells which inputs vary with the
-    predictions, and `vip` which inputs the model uses.
+    even if only one of them has a large coefficient. The ratio shows which inputs vary with the
+    predictions, and `vip` shows which inputs the model uses.
 
     References
     ----------
@@ -239,7 +239,7 @@ def _project(model: Any, X: Any, sample_weight: Any) -> core.Projection:
     projection = core.project(blocks(), L, Q, mean)
     if projection.energy == 0:
         raise ValueError(
-            "the importance of inputs is undefined, since the model predicts the same outputs for "
+            "The importance of inputs is undefined, since the model predicts the same outputs for "
             "all samples of X: its coefficients are zero, or X does not vary."
         )
     return projection

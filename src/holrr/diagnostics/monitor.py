@@ -27,8 +27,9 @@ class InputMonitor(BaseEstimator):
     models, fit an `InputMonitor` to all or some rows of the inputs, and pass it to
     `diagnose_inputs`.
 
-    The fit uses at most 500 rows, and fewer rows if there are many inputs. The rows are evenly
-    spaced. Of memory maps, HDF5, Zarr and Dask arrays, only these rows are read.
+    The fit uses at most 500 rows, and fewer rows if there are many inputs. The rows are
+    spread evenly over the data. Only these rows are read from memory maps, HDF5, Zarr and Dask
+    arrays.
 
     Parameters
     ----------

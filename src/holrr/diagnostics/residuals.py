@@ -111,8 +111,8 @@ def find_outliers(
 
     Each row is predicted by a fit that has not seen it. Its residuals are divided by the standard
     deviation of a new observation of each output, and summarised by their root mean square. The
-    noise and the limits come from medians and quantiles over the rows, so that outliers do not hide
-    each other as long as they are less than a tenth of the rows. See docs/diagnostics.md.
+    noise and the limits come from medians and quantiles over the rows, so that outliers do not mask
+    each other if they are fewer than a tenth of the rows. See docs/diagnostics.md.
 
     Parameters
     ----------

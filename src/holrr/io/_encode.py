@@ -184,7 +184,10 @@ class Encoder:
                 f"memory=None."
             )
         for name in set(state) - {"steps", "memory", "verbose", "transform_input"}:
-            raise TypeError(f"{where}.{name} cannot be saved.")
+            raise TypeError(
+                f"{where}.{name} cannot be saved, since a file contains only the parameters of a "
+                f"pipeline. Delete this attribute."
+            )
         return {
             **self._list([list(step) for step in value.steps], where),
             "verbose": self.encode(value.verbose, f"{where}.verbose"),
@@ -241,7 +244,7 @@ class Decoder:
             return tree
         decode = _DECODERS.get(tree["$"])
         if decode is None:
-            raise ValueError(f"a value of unknown kind {tree['$']!r}.")
+            raise ValueError(f"the kind {tree['$']!r} of a value is unknown.")
         return decode(self, tree)
 
     def _items(self, tree: dict[str, Any]) -> list[Any]:

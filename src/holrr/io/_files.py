@@ -149,7 +149,7 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         decoder = Decoder(arrays, header["version"], header.get("sklearn"))
         value, notes = decoder.decode(header["object"]), header["notes"]
         if not isinstance(value, _KINDS) or not isinstance(notes, dict):
-            raise ValueError(f"it is an object of {type(value).__name__}.")
+            raise ValueError(f"the saved object is of type {type(value).__name__}.")
         return value, notes
     except MemoryError:
         raise

@@ -551,7 +551,7 @@ def _check_delays(name: str, state: dict[str, Any]) -> None:
 def _check_selected(name: str, state: dict[str, Any]) -> None:
     """Check the features that a `RangeSelector` keeps."""
     for attribute in ("columns_", "selected_", "n_features_in_"):
-        require(attribute in state, name, f"there is no {attribute}")
+        require(attribute in state, name, f"{attribute} is missing")
     n = state["n_features_in_"]
     kept = [state["columns_"], *state["selected_"].values()]
     fits = len(kept) > 1 and all(_are_places(places, n) for places in kept)
@@ -623,7 +623,7 @@ def _check_noise(name: str, state: dict[str, Any], shape: tuple[int, ...]) -> No
     if "_hat" in state:
         check_fields(f"{name}._hat", state["_hat"], _HAT)
         lacking = {"form", "alpha", "mean", "weight", "factor"} - set(state["_hat"])
-        require(not lacking, f"{name}._hat", f"there is no {', '.join(sorted(lacking))}")
+        require(not lacking, f"{name}._hat", f"missing entries: {', '.join(sorted(lacking))}")
         size = state["_hat"]["factor"].shape[0]
         fits = state["_hat"]["mean"].shape == (size,)
         require(fits, f"{name}._hat", f"mean must have {size} entries, as factor has rows")
@@ -632,7 +632,7 @@ def _check_noise(name: str, state: dict[str, Any], shape: tuple[int, ...]) -> No
 
 
 def _check_intervals(name: str, kept: dict[str, Any], shape: tuple[int, ...]) -> None:
-    require("levels" in kept, name, "there are no levels")
+    require("levels" in kept, name, "levels is missing")
     if kept["levels"] is None:
         require(_is_real(kept.get("df")), name, "df must be a number")
         return

@@ -180,7 +180,7 @@ def _solve_cholesky(
     if solver == "cholesky":
         raise ValueError(
             f"solver='cholesky' needs a positive semidefinite kernel and a positive definite "
-            f"K + alpha I, and these data do not satisfy this with alpha={alpha}. Use "
+            f"K + alpha I, but these data do not give both with alpha={alpha}. Use "
             f"solver='auto' or 'eigh', or a larger alpha."
         )
     return None
@@ -403,9 +403,9 @@ def square_root(S: Array, noise: float) -> Root:
 def leading_rows(S: Array, k: int | None, shape: Sequence[int], noise: float) -> Root | None:
     """Return the leading `k` rows of ``R = diag(sigma) V'`` in place of all rows.
 
-    Return None if this is not faster, or if fewer than `k` eigenvalues exceed `noise`, the rounding
-    error of the entries of `S`, of shape (D, D). The outputs have `shape` (d1, ..., dp), whose
-    product is D.
+    Returns None if this is not faster, or if fewer than `k` eigenvalues exceed `noise`, the
+    rounding error of the entries of `S`, of shape (D, D). The outputs have `shape` (d1, ..., dp),
+    whose product is D.
     """
     if k is None or S.shape[0] <= NUMPY_LIMIT or 3 * (k + 1) > S.shape[0]:
         return None

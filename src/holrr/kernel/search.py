@@ -234,8 +234,9 @@ class KernelRLSCV(KernelSearch):
         it.
     gammas : float, list of floats or None, default=None
         Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
-        from 0.01 to 3.16 times the inverse of the median distance between samples (squared for
-        "rbf", absolute for "laplacian"). Other kernels have their default gamma.
+        from 0.01 to 3.16 times the inverse of the median distance between samples (the squared
+        Euclidean distance for "rbf", the sum of absolute differences for "laplacian"). Other
+        kernels have their default gamma.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -459,8 +460,9 @@ class KernelLRRCV(KernelSearch):
         it.
     gammas : float, list of floats or None, default=None
         Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
-        from 0.01 to 3.16 times the inverse of the median distance between samples (squared for
-        "rbf", absolute for "laplacian"). Other kernels have their default gamma.
+        from 0.01 to 3.16 times the inverse of the median distance between samples (the squared
+        Euclidean distance for "rbf", the sum of absolute differences for "laplacian"). Other
+        kernels have their default gamma.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -515,9 +517,9 @@ class KernelLRRCV(KernelSearch):
     search : {"pruned", "exhaustive"}, default="pruned"
         Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
         surfaces of all kernels and penalties. "pruned" skips some of them in problems with more
-        than 192 input directions and outputs, or with more than 30 pairs of kernel and penalty and
-        long output modes. It still computes all surfaces with a callable `selection`, lists of
-        large ranks, or data on accelerators. See docs/model_selection.md.
+        than 192 input directions and more than 192 outputs, or with more than 30 pairs of kernel
+        and penalty if the modes are long. It still computes all surfaces with a callable
+        `selection`, lists of large ranks, or data on accelerators. See docs/model_selection.md.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -584,7 +586,7 @@ class KernelLRRCV(KernelSearch):
     best_params_ : dict
         Penalty, rank and kernel parameters of the best single model.
     alpha_ : float
-        Penalty of the best single model. A stack mixes penalties around it.
+        Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
     held_out_ : array with the shape of y
         Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
         other samples, in double precision on the host, with the labels of `predict`. If several
@@ -730,8 +732,9 @@ class KernelHOLRRCV(KernelSearch):
         it.
     gammas : float, list of floats or None, default=None
         Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
-        from 0.01 to 3.16 times the inverse of the median distance between samples (squared for
-        "rbf", absolute for "laplacian"). Other kernels have their default gamma.
+        from 0.01 to 3.16 times the inverse of the median distance between samples (the squared
+        Euclidean distance for "rbf", the sum of absolute differences for "laplacian"). Other
+        kernels have their default gamma.
     degree : float, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -799,9 +802,9 @@ class KernelHOLRRCV(KernelSearch):
     search : {"pruned", "exhaustive"}, default="pruned"
         Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
         surfaces of all kernels and penalties. "pruned" skips some of them in problems with more
-        than 192 input directions and outputs, or with more than 30 pairs of kernel and penalty and
-        long output modes. It still computes all surfaces with a callable `selection`, lists of
-        large ranks, or data on accelerators. See docs/model_selection.md.
+        than 192 input directions and more than 192 outputs, or with more than 30 pairs of kernel
+        and penalty if the modes are long. It still computes all surfaces with a callable
+        `selection`, lists of large ranks, or data on accelerators. See docs/model_selection.md.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -870,7 +873,7 @@ class KernelHOLRRCV(KernelSearch):
     best_params_ : dict
         Penalty, rank and kernel parameters of the best single model.
     alpha_ : float
-        Penalty of the best single model. A stack mixes penalties around it.
+        Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
     held_out_ : array with the shape of y
         Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
         other samples, in double precision on the host, with the labels of `predict`. If several

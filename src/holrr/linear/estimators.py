@@ -162,8 +162,8 @@ class LinearRegressor(TensorRegressor):
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
         decay : float, default=1.0
-            Factor in (0, 1] that multiplies the weights of all earlier batches. A factor below 1
-            makes the model forget old data. See docs/streaming.md.
+            Factor in (0, 1] that multiplies the weights of all earlier batches. With a factor
+            below 1, older batches count less. See docs/streaming.md.
 
         Returns
         -------
@@ -948,7 +948,7 @@ def check_batch(
     if not isinstance(decay, Real) or isinstance(decay, bool) or not 0 < decay <= 1:
         raise ValueError(
             f"decay must be a number above 0 and at most 1; got {decay!r}. decay=1 keeps the "
-            f"weights of earlier batches. To forget all earlier batches, use fit, or partial_fit "
+            f"weights of earlier batches. To discard all earlier batches, use fit, or partial_fit "
             f"of a clone."
         )
     seen: Moments | None = vars(estimator).get("moments_")

@@ -71,7 +71,7 @@ RESPONSE_SUBSPACES = (
     "y. Use subspaces='fitted', the default."
 )
 _COMPLETE_OUTPUTS = (
-    "An array as alpha (one penalty for each output) needs complete outputs, and y has missing "
+    "alpha as an array (one penalty for each output) needs complete outputs, but y has missing "
     "values. Fit the outputs with missing values separately."
 )
 
@@ -276,7 +276,7 @@ def _fit_features(
     if options.ignore_missing and has_missing(data):
         if options.inputs.free is not None:
             raise ValueError(
-                "alpha=0 for a block of inputs needs complete outputs, and y has missing values. "
+                "alpha=0 for a block of inputs needs complete outputs, but y has missing values. "
                 "Give the block a small positive penalty."
             )
         check_no_infinity(data)

@@ -167,12 +167,12 @@ def _by_output(
     flat = labels is not None and bool(labels.flat) and found.shape == (math.prod(output_shape),)
     if found.shape != tuple(output_shape) and not flat:
         raise ValueError(
-            f"An array as alpha must have the shape {tuple(output_shape)} of the outputs; got "
+            f"alpha as an array must have the shape {tuple(output_shape)} of the outputs; got "
             f"{found.shape}."
         )
     if not (np.isfinite(found) & (found >= 0)).all():
         bad = found[~(np.isfinite(found) & (found >= 0))][0]
-        raise ValueError(f"alpha must be finite and at least 0 for every output; found {bad}.")
+        raise ValueError(f"alpha must be finite and at least 0 for every output; got {bad}.")
     return found.reshape(tuple(output_shape))
 
 
@@ -311,7 +311,7 @@ def _scale(weight: Any, grids: Sequence[Grid], space: InputSpace) -> np.ndarray 
     v = cells if space.cells is None else cells[space.cells]
     if not np.isfinite(v).all() or (v < 0).any():
         bad = v[~(np.isfinite(v) & (v >= 0))][0]
-        raise ValueError(f"input_weight must be finite and at least 0; found {bad}.")
+        raise ValueError(f"input_weight must be finite and at least 0; got {bad}.")
     if not v.any():
         raise ValueError(
             "input_weight is zero for all inputs of the model. At least one weight must be above 0."
@@ -335,7 +335,7 @@ def _block_weights(weight: Any, grid: Grid) -> np.ndarray:
         raise TypeError(f"input_weight must contain numbers; got {weight!r}.") from error
     if found.shape != grid.shape:
         raise ValueError(
-            f"An array as input_weight must have the shape {grid.shape} of the inputs; got "
+            f"input_weight as an array must have the shape {grid.shape} of the inputs; got "
             f"{found.shape}. To weight single modes, pass a list with one vector, or None, for "
             f"each mode."
         )

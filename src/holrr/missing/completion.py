@@ -120,7 +120,7 @@ def complete_structure(
     else:
         if structure.subspaces == "response":
             raise ValueError(
-                "subspaces='response' needs complete outputs, but entries of y are missing; use "
+                "subspaces='response' needs complete outputs, but y has missing values; use "
                 "subspaces='fitted'."
             )
         full = [r, *observed.shape]
@@ -137,7 +137,7 @@ def complete_structure(
         return complete(observed, alpha, replace(structure, rank=ranks[0]).update, **rounds)
     fixed = replace(structure, rank=ranks)
     start = None
-    if observed.never.any():  # otherwise their means would be kept
+    if observed.never.any():  # otherwise the fit would keep the means of these outputs
         problem = _with_never(observed.spectral(scale=1.0).at(alpha), observed)
         V = fixed.approximate(problem, n_features).tucker.to_dense().reshape(r, -1)
         start = observed.A.copy()
@@ -259,7 +259,7 @@ class _Rounds:
             best.found,
             tucker=Tucker(scale * V.core, V.factors),
             error=error * scale * scale,
-            # A lower bound on the majorising objective is not one on this objective.
+            # A lower bound on the majorising objective is not a lower bound on this objective.
             tails=(math.nan,) * V.core.ndim,
         )
         imputed = lambda: self.spectral(best.imputed, best.norm, scale=None)  # noqa: E731
@@ -399,7 +399,7 @@ def _solved(M: np.ndarray, B: np.ndarray) -> np.ndarray | None:
     """Return ``M^-1 B`` of a symmetric matrix, or None if it is nearly singular or indefinite."""
     if M.shape[0] == 0:
         return B
-    # M is symmetric, so its transpose is M in the order that LAPACK wants, without a copy here.
+    # M is symmetric, so its transpose is M in the memory order of LAPACK, without a copy here.
     L, info = _POTRF(M.T, lower=1, clean=0, overwrite_a=0)
     if info != 0:
         return None

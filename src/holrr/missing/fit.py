@@ -128,7 +128,7 @@ def check_not_response(structure: Structure) -> None:
     """Raise a ValueError for subspaces="response", which needs complete outputs."""
     if structure.needs_response_grams:
         raise ValueError(
-            "subspaces='response' needs complete outputs, but entries of y are missing; use "
+            "subspaces='response' needs complete outputs, but y has missing values; use "
             "subspaces='fitted'."
         )
 

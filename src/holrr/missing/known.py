@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.approximate import MultilinearRank, Structure
-from ..core.checks import BadEntryError
+from ..core.checks import NEVER_MISSING, BadEntryError
 from ..core.fit import Fit
 from ..core.mixture import Mixture
 from ..core.moments import CentredMoments
@@ -106,13 +106,7 @@ class KnownOutputs:
             return self.take_complete(Y)
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         if never[where[1:]]:
-            raise BadEntryError(
-                "y",
-                "a number for an output that is missing in the first sample",
-                where,
-                "Data that are read in blocks must have the same missing outputs in every sample; "
-                "load them as NumPy arrays.",
-            )
+            raise BadEntryError("y", NEVER_MISSING, where)
         raise BadEntryError("y", "NaN" if math.isnan(Y[where]) else "infinity", where)
 
     @property
@@ -390,8 +384,9 @@ def known_outputs_of(stream: Stream, *, keep_grid: bool) -> tuple[Stream, KnownO
         return stream, None
     if never.all():
         raise ValueError(
-            "the first sample of y has no observed output, but it must show which outputs are "
-            "missing in every sample; leave out samples without any observed output."
+            "The first sample of y has no observed output. In data that are read in blocks, the "
+            "first sample shows which outputs are missing in every sample. Leave out samples "
+            "without any observed output."
         )
     known = KnownOutputs.of(never, keep_grid=keep_grid)
     return stream.with_outputs(known.check_block, known.shape), known

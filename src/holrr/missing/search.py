@@ -237,8 +237,7 @@ class ImputedSamples:
 
 def _refuse_criteria(candidate: int, min_alpha: float) -> Any:
     raise ValueError(
-        "Information criteria need complete outputs, but entries of y are missing; use "
-        "criterion='cv'."
+        "Information criteria need complete outputs, but y has missing values; use criterion='cv'."
     )
 
 
@@ -523,7 +522,7 @@ def _check_options(options: SearchOptions) -> None:
         _refuse_criteria(0, 0.0)
     if options.subspaces == "response":
         raise ValueError(
-            "subspaces='response' needs complete outputs, and entries of y are missing; use "
+            "subspaces='response' needs complete outputs, but y has missing values; use "
             "subspaces='fitted'."
         )
 

@@ -787,7 +787,7 @@ def check_fold_moments(
             )
         if part.missing_outputs is not None and not ignore_missing:
             raise ValueError(
-                f"moments[{k}] has no values of {int(part.missing_outputs.sum())} outputs. Drop "
+                f"moments[{k}] lacks {int(part.missing_outputs.sum())} outputs. Drop "
                 f"these outputs from y, or use RLSCV, LRRCV or HOLRRCV with missing='ignore', "
                 f"which leave them out."
             )
@@ -825,8 +825,7 @@ def check_splits(
     n = X.shape[0]
     if groups is not None and np.shape(groups) != (n,):
         raise ValueError(
-            f"groups must have one entry for each of the {n} samples; got an array of shape "
-            f"{np.shape(groups)}."
+            f"groups must have one entry for each of the {n} samples; got shape {np.shape(groups)}."
         )
     # Outputs on an accelerator are transferred only if the splitter uses them.
     try:

@@ -192,7 +192,7 @@ def calibrate(
 ) -> Calibration | None:
     """Compute noise and quantiles from the residuals of all folds.
 
-    Return None if moments lack the sums of squares of the outputs.
+    Returns None if moments lack the sums of squares of the outputs.
 
     Parameters
     ----------

@@ -235,7 +235,7 @@ class Search(TensorRegressor):
         if name in self.cv_results_:
             return float(self.cv_results_[name])
         why = (
-            "it needs complete outputs, and y has missing values. Use "
+            "it needs complete outputs, but y has missing values. Use "
             'RLSCV(missing="ignore") with the same cv'
         )
         if self.criterion != "cv":
@@ -1044,9 +1044,10 @@ class LRRCV(LinearSearch):
         that fits into the budget, and warns. Ridge regression (full rank) stays a candidate.
     search : {"pruned", "exhaustive"}, default="pruned"
         Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
-        surfaces of all penalties. "pruned" skips penalties in problems with more than 192 input
-        directions and more than 192 outputs. It still computes all surfaces with a callable
-        `selection`, lists of large ranks, missing outputs, or data on accelerators. See
+        surfaces of all penalties. "pruned" skips some of them in problems with more than 192 input
+        directions and more than 192 outputs, or with more than 30 candidates (pairs of a penalty
+        and a design of the inputs) if the modes are long. It still computes all surfaces with a
+        callable `selection`, lists of large ranks, missing outputs, or data on accelerators. See
         docs/model_selection.md.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
@@ -1154,7 +1155,7 @@ class LRRCV(LinearSearch):
     best_params_ : dict
         Penalty ("alpha") and rank ("rank") of the best single model.
     alpha_ : float
-        Penalty of the best single model. A stack mixes penalties around it.
+        Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
     held_out_ : array with the shape of y
         Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
         other samples, in double precision on the host, with the labels of `predict`. If several
@@ -1358,9 +1359,10 @@ class HOLRRCV(LinearSearch):
         that fits into the budget, and warns. Ridge regression (full rank) stays a candidate.
     search : {"pruned", "exhaustive"}, default="pruned"
         Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
-        surfaces of all penalties. "pruned" skips penalties in problems with more than 192 input
-        directions and more than 192 outputs. It still computes all surfaces with a callable
-        `selection`, lists of large ranks, missing outputs, or data on accelerators. See
+        surfaces of all penalties. "pruned" skips some of them in problems with more than 192 input
+        directions and more than 192 outputs, or with more than 30 candidates (pairs of a penalty
+        and a design of the inputs) if the modes are long. It still computes all surfaces with a
+        callable `selection`, lists of large ranks, missing outputs, or data on accelerators. See
         docs/model_selection.md.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
@@ -1488,7 +1490,7 @@ class HOLRRCV(LinearSearch):
     best_params_ : dict
         Penalty ("alpha") and rank ("rank") of the best single model.
     alpha_ : float
-        Penalty of the best single model. A stack mixes penalties around it.
+        Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
     held_out_ : array with the shape of y
         Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
         other samples, in double precision on the host, with the labels of `predict`. If several
@@ -1851,7 +1853,7 @@ def refuse_by_output(options: SearchOptions) -> None:
     """Raise an error if `alpha_per_output` is combined with missing outputs."""
     if options.by_output:
         raise ValueError(
-            "alpha_per_output=True needs complete outputs, and y has missing values. Impute the "
+            "alpha_per_output=True needs complete outputs, but y has missing values. Impute the "
             "missing values, or set alpha_per_output=False."
         )
 

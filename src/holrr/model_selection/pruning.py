@@ -107,7 +107,7 @@ def pruned_surface(
 ) -> PrunedSurface | None:
     """Compute the error surfaces of all places that can be chosen, with NaN for the others.
 
-    Return None if computing all surfaces is faster.
+    Returns None if computing all surfaces is faster.
 
     Parameters
     ----------

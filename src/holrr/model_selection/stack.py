@@ -307,7 +307,7 @@ class _LowRanks:
     def maps_to(self, other: _LowRanks, rank: Index) -> list[Array] | None:
         """Return the maps from output directions of a rank to those of another group.
 
-        Return None if the directions are the same.
+        Returns None if the directions are the same.
         """
         if other is self or not self.directions.bases:
             return None

@@ -99,7 +99,7 @@ class _Container:
 
 
 def _dtype_of(operator: Any) -> np.dtype:
-    """Return the output type of a step: the option, or float64 if an input is, or float32."""
+    """Return the output type of a step: the option, or the widest type of the inputs."""
     from skl2onnx.common.data_types import DoubleTensorType
 
     asked = operator.scope_inst.get_options(operator.raw_operator, {"dtype": None}, fail=False)

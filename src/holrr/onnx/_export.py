@@ -191,8 +191,8 @@ def _convert_pipeline(onnx: Any, pipeline: Pipeline, X: Any, dtype: np.dtype) ->
     except onnx.shape_inference.InferenceError as error:
         other = "float32" if dtype == np.float64 else "float64"
         raise ValueError(
-            f"skl2onnx converts a step of the pipeline to operators that do not fit each other in "
-            f"{dtype.name}; dtype={other!r} may be possible. The operators: {error}"
+            f"skl2onnx converts a step of the pipeline to incompatible operators in "
+            f"{dtype.name}; try dtype={other!r}. The message of onnx: {error}"
         ) from error
     return found
 

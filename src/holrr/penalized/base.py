@@ -103,8 +103,8 @@ class PenalizedRegressor(TensorRegressor):
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
         decay : float, default=1.0
-            Factor in (0, 1] that multiplies the weights of all earlier batches. A factor below 1
-            makes the model forget old data. See docs/streaming.md.
+            Factor in (0, 1] that multiplies the weights of all earlier batches. With a factor
+            below 1, older batches count less. See docs/streaming.md.
 
         Returns
         -------

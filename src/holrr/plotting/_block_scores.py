@@ -34,9 +34,8 @@ class BlockScoresDisplay:
     Parameters
     ----------
     scores : array of shape (n_blocks, d1, ..., dp)
-        The parts of R2 of each block, and of the intercept. They are the parts for each output,
-        with up to three modes of more than one entry, or for all outputs together, of shape
-        (n_blocks,).
+        The parts of R2 of each block, and of the intercept: of each output, with at most three
+        modes of more than one entry, or of all outputs together, of shape (n_blocks,).
     block_names : sequence of n_blocks strings
         Names of the blocks.
     pooled : array of shape (n_blocks,), optional

@@ -89,9 +89,9 @@ class LoadingsDisplay:
         ----------
         estimator : any estimator of this library
             A fitted estimator. For `HOLRR`, `LRR` and related estimators, the energy is the
-            explained sum of squares, including the penalty. For estimators without an input
-            factor in these units, such as `RLS` and those of `holrr.penalized`, it is the squared
-            norm of the coefficients.
+            explained sum of squares, including the penalty. For other
+            estimators, such as `RLS` and those of `holrr.penalized`, the energy is the squared norm
+            of the coefficients.
         mode : int, str or pair of them, optional
             Number or name of a mode; 0 is the input mode. The joint directions of a pair of output
             modes, such as latitude and longitude, are drawn as maps. "pairs" draws coupled

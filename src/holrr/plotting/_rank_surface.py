@@ -143,12 +143,12 @@ class RankSurfaceDisplay:
     ) -> RankSurfaceDisplay:
         """Plot the profiles along each mode and the heat maps of each pair of modes.
 
-        A profile keeps all other ranks and the penalty at their choice (solid line, with a band of
+        A profile fixes all other ranks and the penalty at the choice (solid line, with a band of
         one standard error to each side), or minimises over the other ranks (dashed line). The
         colours of a heat map show the difference between the error and that of the choice. The
         colours hardly differ within one standard error. The white line encloses ranks within one
-        standard error of the choice, and ranks that were not computed are hatched. More than 30
-        ranks have a log scale.
+        standard error of the choice, and ranks that were not computed are hatched. Axes of
+        more than 30 ranks have a log scale.
 
         Parameters
         ----------

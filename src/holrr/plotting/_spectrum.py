@@ -32,8 +32,8 @@ class SpectrumDisplay:
         Sizes of the modes, if the spectra are truncated. The default is the lengths of the
         spectra.
     energy : float, optional
-        Total energy, which a truncated spectrum does not contain completely. The default is that
-        of the largest spectrum.
+        Total energy. A truncated spectrum contains only a part of the energy. The default is the
+        largest sum of a spectrum.
 
     Attributes
     ----------

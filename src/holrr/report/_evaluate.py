@@ -215,7 +215,10 @@ def evaluated(
     predicted = {name: _outputs(model, X, model.predict(X))}
     n_inputs, n_outputs = len(predicted[name]), len(observed)
     if n_inputs != n_outputs:
-        raise ValueError(f"X and y must have the same samples; got {n_inputs} and {n_outputs}.")
+        raise ValueError(
+            f"X and y must have the same number of samples; got {n_inputs} in X and {n_outputs} "
+            f"in y."
+        )
     for other, estimator in (compare or {}).items():
         predicted[other] = _outputs(model, X, estimator.predict(X))
     predicted["the mean of these samples"] = np.broadcast_to(_mean(observed), observed.shape)
@@ -226,8 +229,8 @@ def evaluated(
 def cross_validated(model: Any, X: Any, y: Any, name: str = "this model") -> Evaluation:
     """Evaluate a model on its training samples by cross-validation.
 
-    The whole model, with the choice of its hyperparameters, is fitted again without each fold, and
-    so is ridge regression for comparison.
+    The whole model, with the choice of its hyperparameters, and ridge regression for comparison are
+    fitted again without each fold.
 
     Parameters
     ----------

@@ -207,7 +207,7 @@ def _at(
 
 
 def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:
-    """Merge neighbours until one is left; the tree depends only on the number of leaves."""
+    """Merge neighbouring results until one is left; the tree depends only on their number."""
     while len(leaves) > 1:
         leaves = [delayed(merge)(leaves[i : i + _FAN_IN]) for i in range(0, len(leaves), _FAN_IN)]
     return leaves[0]
@@ -294,7 +294,7 @@ def chunked(Y: Any, X: Any, n_features: int, max_bytes: int) -> Any:
 
 
 def join_small(chunks: Sequence[int], least: int, most: int) -> tuple[int, ...]:
-    """Join neighbours until they have at least `least` samples, but at most `most`.
+    """Join neighbouring chunks until each has at least `least` samples, but at most `most`.
 
     >>> join_small((2, 2, 2, 9, 1), 4, 100)
     (4, 11, 1)

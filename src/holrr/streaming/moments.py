@@ -45,11 +45,12 @@ class Moments(CentredMoments):
     dtype : str
         Floating-point type of the data, "float64" or "float32". The moments themselves are float64.
     squares : array of shape (d1, ..., dp), or None
-        ``sum w (y - mean_y)^2`` of each output. Their total is `syy`. They are None in files of
-        older versions: fits are the same, but have no estimate of the noise.
+        ``sum w (y - mean_y)^2`` of each output, which add up to `syy`. None in files of older
+        versions: fits to such moments have no estimate of the noise.
     weight_squares : float or None
-        ``sum w g^2`` of samples with weights w in moments that were multiplied by g. None stands
-        for `weight`, if the moments were never multiplied: sample weights count repetitions.
+        ``sum w g^2`` of samples with weights w in moments that were multiplied by g. None if the
+        moments were never multiplied; the sum is then `weight`, since sample weights count
+        repetitions.
     feature_names : array of shape (n_features,), or None
         Names of the features, if the data had names.
     labels : Labels or None
