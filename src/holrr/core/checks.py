@@ -10,7 +10,7 @@ import numpy as np
 
 from .namespace import Array, namespace_of, to_numpy
 
-__all__ = ["BadEntryError", "check_choice", "check_finite", "unit_of"]
+__all__ = ["SAME_OUTPUTS", "BadEntryError", "check_choice", "check_finite", "unit_of"]
 
 _ABOUT_OTHERS = "Drop these samples or impute the values first."
 _ABOUT_INPUTS = (
@@ -19,8 +19,12 @@ _ABOUT_INPUTS = (
 )
 _ABOUT_MISSING = (
     "If such entries are missing outputs, RLS, LRR, HOLRR and their searches fit the other entries "
-    'of data in memory with missing="ignore"; call compute() on Dask arrays first. Otherwise drop '
-    "these samples or impute the values."
+    'of dense data in memory with missing="ignore"; call compute() on Dask arrays and toarray() on '
+    "a sparse X first. Otherwise drop these samples or impute the values."
+)
+SAME_OUTPUTS = (
+    "Batches, files, Dask arrays and samples with a sparse X must lack the same outputs in every "
+    "sample. Fit dense arrays in memory with missing='ignore', or drop these samples."
 )
 
 
@@ -62,9 +66,10 @@ class BadEntryError(ValueError):
 
     def __str__(self) -> str:
         feature = "" if self.feature is None else f", feature {self.feature}"
+        rule = "" if self.hint == SAME_OUTPUTS else "; every entry must be finite"
         return (
             f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first one, "
-            f"in sample {self.index[0]}{feature}); every entry must be finite. {self.hint}"
+            f"in sample {self.index[0]}{feature}){rule}. {self.hint}"
         )
 
     def moved(self, rows: slice | np.ndarray, box: Sequence[slice] = ()) -> BadEntryError:
@@ -83,7 +88,8 @@ class BadEntryError(ValueError):
         sample = rows.start + row if isinstance(rows, slice) else int(rows[row])
         first = [part.start for part in box] + [0] * (len(rest) - len(box))
         moved = tuple(i + start for i, start in zip(rest, first, strict=True))
-        return BadEntryError(self.name, self.what, (sample, *moved), feature=self.feature)
+        hint = self.hint if self.hint == SAME_OUTPUTS else None
+        return BadEntryError(self.name, self.what, (sample, *moved), hint, self.feature)
 
 
 def check_finite(A: Array, name: str) -> None:

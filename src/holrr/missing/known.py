@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.approximate import MultilinearRank, Structure
-from ..core.checks import BadEntryError
+from ..core.checks import SAME_OUTPUTS, BadEntryError
 from ..core.fit import Fit
 from ..core.mixture import Mixture
 from ..core.moments import CentredMoments
@@ -110,10 +110,13 @@ class KnownOutputs:
                 "y",
                 "a number for an output that is missing in the first sample",
                 where,
-                "Data that are read in blocks must have the same missing outputs in every sample; "
-                "load them as NumPy arrays.",
+                SAME_OUTPUTS,
             )
-        raise BadEntryError("y", "NaN" if math.isnan(Y[where]) else "infinity", where)
+        if math.isinf(Y[where]):
+            raise BadEntryError("y", "infinity", where)
+        raise BadEntryError(
+            "y", "NaN for an output that is observed in the first sample", where, SAME_OUTPUTS
+        )
 
     @property
     def all_never(self) -> np.ndarray:
