@@ -415,6 +415,14 @@ def test_n_parts_must_be_a_positive_int(n_parts):
         RollingMoments(n_parts)
 
 
+def test_moments_are_printed_without_their_arrays():
+    X, Y = toy(20, shape=(3, 4))
+    shown = "Moments of 20 samples with weight 10, 5 features and outputs of shape (3, 4)"
+    assert repr(0.5 * Moments.from_arrays(X, Y)) == shown
+    Y[:, 0, 1] = np.nan
+    assert repr(0.5 * Moments.from_arrays(X, Y, missing="ignore")) == f"{shown}, 1 missing"
+
+
 def test_an_empty_window_has_no_total():
     with pytest.raises(ValueError, match="the window is empty"):
         RollingMoments(2).total()
