@@ -553,6 +553,18 @@ def test_skl2onnx_converts_pipelines_by_itself(dtype):
     assert_near(found, pipeline.predict(x), dtype)
 
 
+def test_skl2onnx_gets_the_errors_of_this_library():
+    register_converters()
+    with pytest.raises(NotFittedError, match="This HOLRR instance is not fitted yet"):
+        skl2onnx.to_onnx(HOLRR(2), X)
+    for wrong in (X[:, :3], np.hstack([X, X])):
+        message = (
+            f"HOLRR was fitted to 5 columns, but in the graph its inputs have {wrong.shape[1]}"
+        )
+        with pytest.raises(ValueError, match=message):
+            skl2onnx.to_onnx(HOLRR(2).fit(X, Y), wrong)
+
+
 def test_a_subclass_is_converted_in_a_pipeline():
     class Mine(HOLRR):
         pass
