@@ -176,6 +176,7 @@ def test_single_output_mode_needs_no_list():
         ([None, [1, 2, -3, 1]], (3, 4), r"output_weight\[1\] must be finite and at least 0.*-3"),
         ([None, [1, 2, np.nan, 1]], (3, 4), r"output_weight\[1\] must be finite.*nan"),
         ([[0, 0, 0], None], (3, 4), r"output_weight\[0\] is zero everywhere"),
+        (np.full((3, 4), np.nan), (3, 4), "output_weight is zero or NaN everywhere"),
         (np.ones((4, 3)), (3, 4), r"must have the shape \(3, 4\) of the outputs; got \(4, 3\)"),
         (np.eye(3) + 1, (3, 3), "must be a product over the output modes"),
         ([1.0], (), "needs outputs with at least one mode"),

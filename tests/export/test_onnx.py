@@ -7,12 +7,21 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
 
 import holrr
 from holrr import HOLRR, HOLRRCV, LRR, RLS, KernelHOLRR, KernelRLS, to_onnx
@@ -431,6 +440,84 @@ def test_columns_of_a_table_need_names_of_their_own(names):
         to_onnx(pipeline, table)
 
 
+def test_columns_of_a_table_have_the_order_of_the_fit():
+    """In another order, the graph would pair them with the means and coefficients of others."""
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pd.DataFrame(X, columns=list("abcde"))
+    by_position = ColumnTransformer([("one", StandardScaler(), [0, 1])])
+    for first in (StandardScaler(), by_position, make_pipeline(by_position)):
+        pipeline = make_pipeline(first, RLS()).fit(table, Y)
+        with pytest.raises(ValueError, match="at position 0 X has 'e' and the fit has 'a'"):
+            to_onnx(pipeline, table[list("edcba")])
+        with pytest.raises(ValueError, match="X has 2 columns and the fit had 5"):
+            to_onnx(pipeline, table[["a", "b"]])
+
+
+def test_a_column_transformer_that_selects_by_name_accepts_every_order():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pd.DataFrame(X, columns=list("abcde"))
+    steps = [("one", StandardScaler(), ["b", "a"]), ("two", "drop", ["c"])]
+    pipeline = make_pipeline(ColumnTransformer(steps, remainder="passthrough"), RLS())
+    pipeline.fit(table, Y)
+    some = table[list("edba")]
+    assert_near(run(to_onnx(pipeline, some), **columns_of(some)), pipeline.predict(some), "float64")
+    with pytest.raises(ValueError, match="X must have the columns of the fit; it lacks 'a'"):
+        to_onnx(pipeline, table[["b", "d", "e"]])
+
+
+@pytest.mark.parametrize("wrong", [X[:, :3], X[0], 3.0, "text"], ids=["few", "1-d", "0-d", "text"])
+def test_arrays_with_other_columns_than_in_the_fit_are_refused(wrong):
+    pipeline = make_pipeline(StandardScaler(), RLS()).fit(X, Y)
+    with pytest.raises(ValueError, match="X must be some rows of the inputs, with the 5 columns"):
+        to_onnx(pipeline, wrong)
+
+
+def test_rows_of_blocks_sparse_rows_and_levels_of_columns_define_the_inputs():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    blocks = {"u": X[:, :2], "v": X[:, 2:]}
+    pipeline = make_pipeline(Standardizer(), RLS()).fit(blocks, Y)
+    assert_near(run(to_onnx(pipeline, blocks), **blocks), pipeline.predict(blocks), "float64")
+    pipeline = make_pipeline(StandardScaler(), RLS()).fit(X, Y)
+    graph = to_onnx(pipeline, scipy.sparse.csr_array(X[:3]))
+    assert_near(run(graph, X=X), pipeline.predict(X), "float64")
+    columns = pd.MultiIndex.from_product([["t", "p"], [1, 2]])
+    table = pd.DataFrame(X[:, :4], columns=columns)
+    pipeline = make_pipeline(Standardizer(), RLS()).fit(table, Y)
+    assert len(to_onnx(pipeline, table[:3]).graph.input) == 4
+    with pytest.raises(ValueError, match=r"X has 'p / 2' and the fit has 't / 1'"):
+        to_onnx(pipeline, table[columns[::-1]])
+
+
+def test_a_step_that_skl2onnx_cannot_convert_is_named():
+    bins = KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf")
+    columns = ColumnTransformer([("one", FunctionTransformer(np.abs), [0, 1])])
+    for step in (bins, FunctionTransformer(np.abs), columns, SplineTransformer()):
+        name = "FunctionTransformer" if step is columns else type(step).__name__
+        pipeline = make_pipeline(StandardScaler(), step, RLS()).fit(X, Y)
+        with pytest.raises(ValueError, match=f"skl2onnx cannot convert StandardScaler or {name}:"):
+            to_onnx(pipeline)
+
+
+def test_a_model_with_its_own_predict_is_refused():
+    class Doubled(HOLRR):
+        def predict(self, X, **options):
+            return 2 * super().predict(X, **options)
+
+    model = Doubled(rank=2).fit(X, Y)
+    for whole in (model, make_pipeline(StandardScaler(), model).fit(X, Y)):
+        with pytest.raises(ValueError, match="Doubled cannot be exported, since it overrides pre"):
+            to_onnx(whole)
+
+
+def test_a_search_of_scikit_learn_names_the_model_to_export():
+    search = GridSearchCV(HOLRR(rank=2), {"alpha": [0.1, 1.0]}, cv=3).fit(X, Y)
+    with pytest.raises(TypeError, match=r"GridSearchCV\. Pass its best_estimator_\.$"):
+        to_onnx(search)
+    with pytest.raises(TypeError, match=r"best_estimator_, in a pipeline with the fitted other"):
+        to_onnx(make_pipeline(StandardScaler(), search))
+    assert_near(run(to_onnx(search.best_estimator_), X=X), search.predict(X), "float64")
+
+
 def test_steps_that_do_not_run_in_a_type_are_refused(monkeypatch):
     """A converter that gives float32 whatever the type of its input is."""
     from skl2onnx.common.data_types import DoubleTensorType
@@ -464,6 +551,18 @@ def test_skl2onnx_converts_pipelines_by_itself(dtype):
     session = ort.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"X": x})
     assert_near(found, pipeline.predict(x), dtype)
+
+
+def test_skl2onnx_gets_the_errors_of_this_library():
+    register_converters()
+    with pytest.raises(NotFittedError, match="This HOLRR instance is not fitted yet"):
+        skl2onnx.to_onnx(HOLRR(2), X)
+    for wrong in (X[:, :3], np.hstack([X, X])):
+        message = (
+            f"HOLRR was fitted to 5 columns, but in the graph its inputs have {wrong.shape[1]}"
+        )
+        with pytest.raises(ValueError, match=message):
+            skl2onnx.to_onnx(HOLRR(2).fit(X, Y), wrong)
 
 
 def test_a_subclass_is_converted_in_a_pipeline():

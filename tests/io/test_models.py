@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 
 import joblib
@@ -235,6 +236,14 @@ def test_values_without_a_safe_form_are_named_and_the_old_file_is_kept(value, me
         save(value(), tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("path", [None, 3, io.BytesIO()], ids=["None", "3", "file"])
+def test_a_path_that_is_no_name_of_a_file_is_refused(path):
+    message = f"path must be the name of a file; got an object of {type(path).__name__}"
+    for use in (lambda: save(RLS(), path), lambda: load(path), lambda: Moments.load(path)):
+        with pytest.raises(TypeError, match=message):
+            use()
 
 
 def test_a_clone_of_a_loaded_model_equals_a_clone_of_the_model(tmp_path):

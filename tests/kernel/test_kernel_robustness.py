@@ -244,3 +244,11 @@ def test_offsets_of_inputs_do_not_change_a_gaussian_kernel(params):
         there = X + offset
         model = KernelRLS(1e-3, kernel="rbf", gamma=0.1, **params).fit(there, Y)
         assert_allclose(model.predict(there), expected, rtol=0, atol=3e-14 * abs(offset) * 100)
+
+
+@pytest.mark.parametrize("n_components", [None, 5])
+def test_a_kernel_that_is_zero_for_equal_samples_is_no_problem_of_small_inputs(n_components):
+    rng = np.random.default_rng(0)
+    X, Y = rng.uniform(size=(20, 3)), rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match="'additive_chi2' is not positive semidefinite"):
+        KernelRLS(kernel="additive_chi2", n_components=n_components).fit(X, Y)

@@ -440,10 +440,14 @@ def test_uses_that_need_dense_inputs_say_so():
     for svd in (RLS(solver="svd"), HOLRRCV(solver="svd")):
         with pytest.raises(ValueError, match=r"solver='svd'.*X is sparse.*X\.toarray"):
             svd.fit(S, Y)
-    with pytest.raises(ValueError, match="keep_held_out"):
+    with pytest.raises(ValueError, match=r"keep_held_out=True .* cannot be used with a sparse X"):
         HOLRRCV(keep_held_out=True).fit(S, Y)
-    with pytest.raises(ValueError, match=r"missing in the first sample|NaN"):
+    with pytest.raises(ValueError, match=r"NaN .* call .* toarray\(\) on a sparse X first"):
         RLS(missing="ignore").fit(S, np.where(np.arange(40)[:, None, None] == 7, np.nan, Y))
+    but_one = Y.copy()
+    but_one[np.arange(40) != 7, 0, 0] = np.nan  # an output that is observed in one sample
+    with pytest.raises(ValueError, match=r"samples with a sparse X must lack the same outputs"):
+        RLS(missing="ignore").fit(S, but_one)
 
 
 def test_bad_sparse_inputs_raise():

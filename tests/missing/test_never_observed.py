@@ -389,11 +389,13 @@ def test_data_in_blocks_must_all_lack_the_same_outputs(model, tmp_path):
     more, fewer, empty = Y.copy(), Y.copy(), Y.copy()
     more[41, 0, 1], fewer[41, 2, 3], empty[0] = np.nan, 1.0, np.nan
     cases = [
-        (more, r"NaN at index \(41, 0, 1\)"),
+        (more, r"NaN for an output that is observed in the first sample at index \(41, 0, 1\)"),
         (
             fewer,
             r"a number for an output that is missing in the first sample at index \(41, 2, 3\)",
         ),
+        (more, r"sample 41\)\. Batches, files, Dask arrays .* must lack the same outputs"),
+        (fewer, r"sample 41\)\. Batches, files, Dask arrays .* must lack the same outputs"),
         (empty, "The first sample of y has no observed output"),
     ]
     for bad, message in cases:

@@ -204,6 +204,8 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_pass(path, da
     [
         ([], "at least one batch"),
         ([(np.ones((2, 1)), np.ones(2)), np.ones(3)], "in batch 1: a batch must be a pair"),
+        ([(np.ones((2, 1)),) * 4], r"in batch 0: a batch must be .*; got tuple of length 4"),
+        (None, r"batches must be an iterable of pairs .*; got NoneType"),
         ([(np.ones((2, 1)), np.ones(3))], "in batch 0: .*same number of samples"),
         (
             [(np.ones((2, 1)), np.ones(2)), (np.ones((2, 2)), np.ones(2))],
@@ -218,9 +220,12 @@ def test_errors_about_bad_batches_give_their_number(batches, message, tmp_path):
         Moments.from_batches(batches, checkpoint=tmp_path / "moments")
 
 
-def test_checkpoint_every_is_checked(data):
-    with pytest.raises(ValueError, match="checkpoint_every"):
-        Moments.from_batches(batches_of(*data), checkpoint_every=0)
+def test_arguments_of_a_checkpoint_are_checked(data):
+    for wrong in (0, True, 1.5):
+        with pytest.raises(ValueError, match=f"checkpoint_every must be .*; got {wrong}"):
+            Moments.from_batches(batches_of(*data), checkpoint_every=wrong)
+    with pytest.raises(TypeError, match="checkpoint must be the name of a file, or None; got"):
+        Moments.from_batches(batches_of(*data), checkpoint=5)
 
 
 def test_progress_draws_a_bar(data, capsys):

@@ -315,9 +315,19 @@ def test_moments_that_lack_outputs_are_refused_where_these_would_count_as_zeros(
     with pytest.raises(ValueError, match="missing must be 'raise' or 'ignore'; got 'fill'"):
         Moments.from_arrays(X, Y, missing="fill")
     Y[3, 1, 1] = np.nan
-    for missing in ("raise", "ignore"):
-        with pytest.raises(ValueError, match=r"NaN at index \(3, 1, 1\)"):
-            Moments.from_arrays(X, Y, missing=missing)
+    with pytest.raises(ValueError, match=r"NaN at index \(3, 1, 1\).* with missing=\"ignore\""):
+        Moments.from_arrays(X, Y)
+    message = r"observed in other samples at index \(3, 1, 1\).* must lack the same outputs"
+    with pytest.raises(ValueError, match=message):
+        Moments.from_arrays(X, Y, missing="ignore")
+    with pytest.raises(ValueError, match=message):
+        RLS(missing="ignore").partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("wrong", [Moments.from_arrays(*toy(20)), 3, None], ids=["a", "b", "c"])
+def test_moments_of_folds_are_a_sequence(wrong):
+    with pytest.raises(TypeError, match=r"a sequence with the Moments of each fold; got [MiN]"):
+        RLSCV().fit_fold_moments(wrong)
 
 
 def test_forgetting_halves_the_error_of_a_drifting_system():
@@ -403,6 +413,14 @@ def test_moments_of_other_shapes_leave_the_window_as_it_was(n_appended):
 def test_n_parts_must_be_a_positive_int(n_parts):
     with pytest.raises(ValueError, match=r"n_parts must be a positive int; got "):
         RollingMoments(n_parts)
+
+
+def test_moments_are_printed_without_their_arrays():
+    X, Y = toy(20, shape=(3, 4))
+    shown = "Moments of 20 samples with weight 10, 5 features and outputs of shape (3, 4)"
+    assert repr(0.5 * Moments.from_arrays(X, Y)) == shown
+    Y[:, 0, 1] = np.nan
+    assert repr(0.5 * Moments.from_arrays(X, Y, missing="ignore")) == f"{shown}, 1 missing"
 
 
 def test_an_empty_window_has_no_total():

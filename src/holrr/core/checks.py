@@ -10,10 +10,7 @@ import numpy as np
 
 from .namespace import Array, namespace_of, to_numpy
 
-__all__ = ["NEVER_MISSING", "BadEntryError", "check_choice", "check_finite", "unit_of"]
-
-#: Kind of bad entry: an output has a value, but is missing in the first sample.
-NEVER_MISSING = "a number for an output that is missing in the first sample"
+__all__ = ["SAME_OUTPUTS", "BadEntryError", "check_choice", "check_finite", "unit_of"]
 
 _ABOUT_OTHERS = "Drop these samples or impute the values first."
 _ABOUT_INPUTS = (
@@ -22,12 +19,12 @@ _ABOUT_INPUTS = (
 )
 _ABOUT_MISSING = (
     "If such entries are missing outputs, RLS, LRR, HOLRR and their searches fit the other entries "
-    'of data in memory with missing="ignore"; call compute() on Dask arrays first. Otherwise drop '
-    "these samples or impute the values."
+    'of dense data in memory with missing="ignore"; call compute() on Dask arrays and toarray() on '
+    "a sparse X first. Otherwise drop these samples or impute the values."
 )
-_ABOUT_NEVER_MISSING = (
-    "Data that are read in blocks must have the same missing outputs in every sample. Load X and y "
-    "as NumPy arrays, or correct this sample."
+SAME_OUTPUTS = (
+    "Batches, files, Dask arrays and samples with a sparse X must lack the same outputs in every "
+    "sample. Fit dense arrays in memory with missing='ignore', or drop these samples."
 )
 
 
@@ -39,7 +36,7 @@ class BadEntryError(ValueError):
     name : str
         Name of the argument that contains the entry.
     what : str
-        Kind of entry, such as "NaN" or `NEVER_MISSING`.
+        Kind of entry, such as "NaN".
     index : tuple of int
         Position of the entry.
     hint : str, optional
@@ -65,12 +62,11 @@ class BadEntryError(ValueError):
         self.name, self.what, self.index, self.feature = name, what, index, feature
         missing = name == "y" and what != "infinity"
         about = _ABOUT_MISSING if missing else _ABOUT_INPUTS if name == "X" else _ABOUT_OTHERS
-        about = _ABOUT_NEVER_MISSING if what == NEVER_MISSING else about
         self.hint, self.prefix = hint or about, ""
 
     def __str__(self) -> str:
         feature = "" if self.feature is None else f", feature {self.feature}"
-        rule = "" if self.what == NEVER_MISSING else "; every entry must be finite"
+        rule = "" if self.hint == SAME_OUTPUTS else "; every entry must be finite"
         return (
             f"{self.prefix}{self.name} contains {self.what} at index {self.index} (the first one, "
             f"in sample {self.index[0]}{feature}){rule}. {self.hint}"
@@ -92,7 +88,8 @@ class BadEntryError(ValueError):
         sample = rows.start + row if isinstance(rows, slice) else int(rows[row])
         first = [part.start for part in box] + [0] * (len(rest) - len(box))
         moved = tuple(i + start for i, start in zip(rest, first, strict=True))
-        return BadEntryError(self.name, self.what, (sample, *moved), feature=self.feature)
+        hint = self.hint if self.hint == SAME_OUTPUTS else None
+        return BadEntryError(self.name, self.what, (sample, *moved), hint, self.feature)
 
 
 def check_finite(A: Array, name: str) -> None:

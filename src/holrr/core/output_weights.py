@@ -137,7 +137,8 @@ def _numbers(v: Any, name: str, *, allow_nan: bool = False) -> np.ndarray:
     if not good.all():
         raise ValueError(f"{name} must be finite and at least 0 everywhere; got {v[~good][0]}.")
     if not (v > 0).any():
-        raise ValueError(f"{name} is zero everywhere; at least one weight must be positive.")
+        what = "zero or NaN" if np.isnan(v).any() else "zero"
+        raise ValueError(f"{name} is {what} everywhere; at least one weight must be positive.")
     return v.astype(np.float32) if single else v
 
 

@@ -66,6 +66,7 @@ def save(
             f"save accepts an estimator of this library, a pipeline, Moments or a Tucker tensor; "
             f"got an object of {type(value).__module__}.{type(value).__qualname__}."
         )
+    _check_path(path)
     encoder, name = Encoder(), type(value).__name__
     tree = encoder.encode(value, name)
     try:  # make sure that the file can be loaded
@@ -144,6 +145,7 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     >>> model, notes["units"]
     (RLS(), 'K')
     """
+    _check_path(path)
     header, arrays = read_container(path)
     try:
         decoder = Decoder(arrays, header["version"], header.get("sklearn"))
@@ -158,6 +160,11 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
             f"{os.fspath(path)!r}, written by holrr {header.get('holrr')}, cannot be read by holrr "
             f"{__version__}: {error}"
         ) from error
+
+
+def _check_path(path: Any) -> None:
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"path must be the name of a file; got an object of {type(path).__name__}.")
 
 
 def load_moments(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:

@@ -221,7 +221,7 @@ def centred_gram(
         K -= shift[:, None]
         K -= shift[None, :]
     if not scale > _SMALLEST:
-        _check_not_small(kernel, X, scale)
+        _check_not_small(kernel, X, K, scale)
     root = None if w is None else xp.sqrt(w)
     if root is not None:
         K *= root[:, None]
@@ -230,9 +230,15 @@ def centred_gram(
     return Gram(K, mean, scale, noise, kernel.is_positive, root, center)
 
 
-def _check_not_small(kernel: KernelFunction, X: Array, scale: float) -> None:
-    """Raise an error if the entries of a Gram matrix underflow although the inputs are not zero."""
-    largest = float(namespace_of(X).max(namespace_of(X).abs(X)))
+def _check_not_small(kernel: KernelFunction, X: Array, K: Array, scale: float) -> None:
+    """Raise an error if the diagonal of a Gram matrix is zero although the inputs are not."""
+    xp = namespace_of(X)
+    largest = float(xp.max(xp.abs(X)))
+    if largest > 0 and float(xp.max(xp.abs(K))) > _SMALLEST:
+        raise ValueError(
+            f"kernel={kernel.name!r} is not positive semidefinite: it is zero for each sample with "
+            f"itself, but not for pairs of samples. Use another kernel."
+        )
     if largest > 0:
         raise ValueError(
             f"X is too small for kernel={kernel.name!r}: the entries of X are at most "

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..core.approximate import MultilinearRank, Structure
-from ..core.checks import BadEntryError, check_finite
+from ..core.checks import SAME_OUTPUTS, BadEntryError, check_finite
 from ..core.fit import Fit, fit_approximation, lift, scaled_alpha
 from ..core.mixture import Mixture
 from ..core.namespace import is_numpy_array, namespace_of, row_blocks
@@ -198,6 +198,9 @@ def _complete_samples(given: Samples) -> tuple[Samples, np.ndarray]:
     try:
         check_finite(Y, "y")
     except BadEntryError as error:  # report the position among all samples of the batch
+        if error.what == "NaN":
+            what = "NaN for an output that is observed in other samples"
+            error = BadEntryError("y", what, error.index, SAME_OUTPUTS)
         raise error.moved(np.flatnonzero(_kept(given))) from None
     return replace(data, Y=Y), never
 

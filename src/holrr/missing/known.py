@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.approximate import MultilinearRank, Structure
-from ..core.checks import NEVER_MISSING, BadEntryError
+from ..core.checks import SAME_OUTPUTS, BadEntryError
 from ..core.fit import Fit
 from ..core.mixture import Mixture
 from ..core.moments import CentredMoments
@@ -106,8 +106,17 @@ class KnownOutputs:
             return self.take_complete(Y)
         where = tuple(int(i) for i in np.argwhere(wrong)[0])
         if never[where[1:]]:
-            raise BadEntryError("y", NEVER_MISSING, where)
-        raise BadEntryError("y", "NaN" if math.isnan(Y[where]) else "infinity", where)
+            raise BadEntryError(
+                "y",
+                "a number for an output that is missing in the first sample",
+                where,
+                SAME_OUTPUTS,
+            )
+        if math.isinf(Y[where]):
+            raise BadEntryError("y", "infinity", where)
+        raise BadEntryError(
+            "y", "NaN for an output that is observed in the first sample", where, SAME_OUTPUTS
+        )
 
     @property
     def all_never(self) -> np.ndarray:

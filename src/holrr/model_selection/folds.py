@@ -10,7 +10,7 @@ builds the `Folds` of linear models (`linear_folds`), from samples (`sample_data
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -774,6 +774,11 @@ def check_fold_moments(
     moments: Any, response_grams: bool, *, ignore_missing: bool = False
 ) -> list[Moments]:
     """Check that `moments` has at least two folds of the same shape with positive weight."""
+    if isinstance(moments, Moments) or not isinstance(moments, Iterable):
+        raise TypeError(
+            f"moments must be a sequence with the Moments of each fold; got "
+            f"{type(moments).__name__}."
+        )
     parts = list(moments)
     for k, part in enumerate(parts):
         if not isinstance(part, Moments):

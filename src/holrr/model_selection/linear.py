@@ -394,7 +394,8 @@ class LinearSearch(Search):
         plan = self._plan(names, data)
         n_samples = data.n_samples
         if isinstance(data, Stream):
-            refuse_held_out(self, "data that are read in blocks")
+            is_sparse = isinstance(data, SparseStream)
+            refuse_held_out(self, "a sparse X" if is_sparse else "data that are read in blocks")
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
         data, robust_weight = weigh_samples(self, data, weights)
         if isinstance(data, Stream):

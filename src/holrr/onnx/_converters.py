@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ..base import TensorRegressor
 from ..extras import need
@@ -113,10 +115,25 @@ def _calculate_shape(operator: Any) -> None:
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 
     step, n = operator.raw_operator, operator.inputs[0].get_first_dimension()
+    check_is_fitted(step)
+    _check_n_columns(operator)
     is_model = isinstance(step, TensorRegressor)
     shape = output_shape(step) if is_model else (n_columns_out(step),)
     kind = DoubleTensorType if _dtype_of(operator) == np.float64 else FloatTensorType
     operator.outputs[0].type = kind([n, *shape])
+
+
+def _check_n_columns(operator: Any) -> None:
+    """Raise a ValueError if the inputs of a step have another number of columns than in `fit`."""
+    step, sizes = operator.raw_operator, [v.type.shape[1:] for v in operator.inputs]
+    if any(not size or any(not isinstance(d, int) for d in size) for size in sizes):
+        return  # unknown
+    n = sum(math.prod(size) for size in sizes)
+    if n != step.n_features_in_:
+        raise ValueError(
+            f"{type(step).__name__} was fitted to {step.n_features_in_} columns, but in the graph "
+            f"its inputs have {n}."
+        )
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
 from ..base import TensorRegressor
+from ..core.sparse import is_sparse
+from ..data.labels import first_difference
 from ..extras import need
 from ._converters import (
     SKLEARN,
@@ -113,9 +118,15 @@ def _steps_of(model: Any) -> list[Any]:
 
 
 def _described(model: Any, last: Any) -> str:
-    if last is model:
-        return f"an object of {type(model).__module__}.{type(model).__qualname__}"
-    return f"a pipeline that ends with {type(last).__module__}.{type(last).__qualname__}"
+    what = "an object of" if last is model else "a pipeline that ends with"
+    what += f" {type(last).__module__}.{type(last).__qualname__}"
+    if isinstance(last, (GridSearchCV, RandomizedSearchCV)):
+        return (
+            what
+            + ". Pass its best_estimator_"
+            + ("" if last is model else ", in a pipeline with the fitted other steps")
+        )
+    return what
 
 
 def _check_dtype(dtype: Any, model: Any) -> np.dtype:
@@ -175,16 +186,27 @@ def _convert_pipeline(onnx: Any, pipeline: Pipeline, X: Any, dtype: np.dtype) ->
     ours = [s for s in _steps_of(pipeline) if isinstance(s, (TensorRegressor, *TRANSFORMERS))]
     for step in ours:
         register(type(step))  # it may be a subclass
+    if isinstance(X, Mapping):  # blocks, which the first step knows
+        X = None
+    if X is not None:
+        _check_columns(pipeline, X)
     types = _initial_types(pipeline, X, dtype)
-    found = skl2onnx.convert_sklearn(
-        _flat(pipeline, X, types),
-        name="holrr",
-        initial_types=types,
-        final_types=[(_OUTPUT, None)],
-        options={id(step): {"dtype": dtype.name} for step in ours},
-        custom_conversion_functions=dict.fromkeys(SKLEARN, convert_sklearn_step),
-        custom_shape_calculators=dict.fromkeys(SKLEARN, calculate_sklearn_shape),
-    )
+    try:
+        found = skl2onnx.convert_sklearn(
+            _flat(pipeline, X, types),
+            name="holrr",
+            initial_types=types,
+            final_types=[(_OUTPUT, None)],
+            options={id(step): {"dtype": dtype.name} for step in ours},
+            custom_conversion_functions=dict.fromkeys(SKLEARN, convert_sklearn_step),
+            custom_shape_calculators=dict.fromkeys(SKLEARN, calculate_sklearn_shape),
+        )
+    except ValueError:  # of a converter of this library
+        raise
+    except Exception as error:  # errors of skl2onnx have no common class
+        raise ValueError(
+            f"skl2onnx cannot convert {' or '.join(_names_of_steps(pipeline))}: {error}"
+        ) from error
     _rename_inputs(found.graph, [name for name, _ in types])
     try:
         onnx.shape_inference.infer_shapes(found, check_type=True)
@@ -194,6 +216,73 @@ def _convert_pipeline(onnx: Any, pipeline: Pipeline, X: Any, dtype: np.dtype) ->
             f"skl2onnx converts a step of the pipeline to incompatible operators in "
             f"{dtype.name}; try dtype={other!r}. The message of onnx: {error}"
         ) from error
+    return found
+
+
+def _names_of_steps(pipeline: Pipeline) -> list[str]:
+    """Return the classes that skl2onnx converts, also those in a ColumnTransformer."""
+    found: list[str] = []
+    for step in _steps_of(pipeline):
+        if isinstance(step, ColumnTransformer):
+            inner = [one for _, one, _ in step.transformers_ if not isinstance(one, str)]
+            found += [name for one in inner for name in _names_of_steps(make_pipeline(one))]
+        elif not isinstance(step, (TensorRegressor, *TRANSFORMERS)):
+            found.append(type(step).__name__)
+    return list(dict.fromkeys(found))
+
+
+def _check_columns(pipeline: Pipeline, X: Any) -> None:
+    """Raise a ValueError if the columns of X are not those of the fit, in the same order.
+
+    skl2onnx selects columns of a `ColumnTransformer` by name or by position. If it selects all of
+    them by name, their order is free and there may be others, as in scikit-learn.
+    """
+    first = _steps_of(pipeline)[0]
+    n, fitted = getattr(first, "n_features_in_", None), getattr(first, "feature_names_in_", None)
+    if not hasattr(X, "columns"):
+        shape = np.shape(X) if not hasattr(X, "shape") else tuple(X.shape)
+        if len(shape) < 2 or (n is not None and math.prod(shape[1:]) != n):
+            columns = "columns" if n is None else f"the {n} columns of the fit"
+            raise ValueError(
+                f"X must be some rows of the inputs, with {columns}; got {type(X).__name__} of "
+                f"shape {shape}."
+            )
+        return
+    # Estimators of this library write the levels of a column as "a / b".
+    parts = [name if isinstance(name, tuple) else (name,) for name in X.columns]
+    found = [" / ".join(map(str, part)) for part in parts]
+    expected = None if fitted is None else [str(name) for name in fitted]
+    names = _names_selected(first) if isinstance(first, ColumnTransformer) else None
+    if names is not None:
+        lacking = [name for name in names if name not in found]
+        if lacking:
+            raise ValueError(f"X must have the columns of the fit; it lacks {lacking[0]!r}.")
+        return
+    if found == expected or (expected is None and n in (None, len(found))):
+        return
+    if expected is None or len(found) != len(expected):
+        where = f"X has {len(found)} columns and the fit had {n}"
+    else:
+        where = first_difference(found, expected, "X", "the fit")
+    raise ValueError(
+        f"X must have the columns of the fit in the same order, since they are the inputs of the "
+        f"graph: {where}."
+    )
+
+
+def _names_selected(columns: ColumnTransformer) -> list[str] | None:
+    """Return the names of the columns that a fitted transformer selects, or None.
+
+    It is None if some columns are selected by position, by a mask or by a slice.
+    """
+    found: list[str] = []
+    for _, step, names in columns.transformers_:
+        if step == "drop":
+            continue
+        several = [names] if isinstance(names, str) else names
+        if isinstance(several, slice) or not all(isinstance(name, str) for name in several):
+            return None
+        found += several
     return found
 
 
@@ -208,7 +297,7 @@ def _initial_types(pipeline: Pipeline, X: Any, dtype: np.dtype) -> list[tuple[st
         kinds = [number if _is_number(kind) else StringTensorType for kind in X.dtypes]
         return [(name, kind([None, 1])) for name, kind in zip(names, kinds, strict=True)]
     if X is not None:
-        X = np.asarray(X)
+        X = np.empty((0, *X.shape[1:]), X.dtype) if is_sparse(X) else np.asarray(X)
         kind = number if X.dtype.kind in "biuf" else StringTensorType
         return [("X", kind([None, *X.shape[1:]]))]
     first = _steps_of(pipeline)[0]

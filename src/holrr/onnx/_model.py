@@ -73,6 +73,11 @@ def own_dtype(model: Any) -> np.dtype:
 
 def check_exportable(model: Any) -> None:
     """Raise a ValueError if a fitted model cannot be exported."""
+    if not type(model).predict.__module__.startswith("holrr."):
+        raise ValueError(
+            f"{type(model).__name__} cannot be exported, since it overrides predict, which the "
+            f"graph would not compute. Export an estimator of this library."
+        )
     if not model._has_dual_form:
         return
     fitted = getattr(model, "best_estimator_", model)

@@ -37,8 +37,19 @@ def moments_from_batches(
     checkpoint_every: int,
 ) -> Moments:
     """Compute the moments of the samples of all batches; see `Moments.from_batches`."""
-    if not isinstance(checkpoint_every, Integral) or int(checkpoint_every) < 1:
+    if not isinstance(batches, Iterable):
+        raise TypeError(
+            f"batches must be an iterable of pairs (X, Y) or triples (X, Y, sample_weight); got "
+            f"{type(batches).__name__}."
+        )
+    is_bool = isinstance(checkpoint_every, bool)
+    if not isinstance(checkpoint_every, Integral) or is_bool or int(checkpoint_every) < 1:
         raise ValueError(f"checkpoint_every must be a positive int; got {checkpoint_every!r}.")
+    if not isinstance(checkpoint, (str, bytes, os.PathLike, type(None))):
+        raise TypeError(
+            f"checkpoint must be the name of a file, or None; got an object of "
+            f"{type(checkpoint).__name__}."
+        )
     state = _Pass(response_grams, checkpoint)
     try:
         with progress_bar("Gathering moments", progress, "progress=True") as bar:
@@ -160,9 +171,10 @@ def _check_notes(
 
 def _check_batch(batch: Any) -> tuple[Any, Any, Any]:
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
+        length = f" of length {len(batch)}" if isinstance(batch, (tuple, list)) else ""
         raise TypeError(
             f"a batch must be a pair (X, Y) or a triple (X, Y, sample_weight); got "
-            f"{type(batch).__name__}."
+            f"{type(batch).__name__}{length}."
         )
     X, Y, w = (*batch, None)[:3]
     return X, Y, to_numpy(w) if is_array(w) else w

@@ -14,7 +14,7 @@ from ..data.labels import Labels, differing_axis, first_difference, other_featur
 __all__ = ["Moments"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Moments(CentredMoments):
     """Means and centred second moments of ``(X, Y)``, which are sufficient for a linear fit.
 
@@ -86,6 +86,13 @@ class Moments(CentredMoments):
     feature_names: np.ndarray | None = None
     labels: Labels | None = None
     missing_outputs: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        n = "" if self.missing_outputs is None else f", {int(self.missing_outputs.sum())} missing"
+        return (
+            f"Moments of {self.n_samples} samples with weight {self.weight:g}, "
+            f"{self.n_features} features and outputs of shape {self.output_shape}{n}"
+        )
 
     @staticmethod
     def from_arrays(
