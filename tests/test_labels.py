@@ -492,7 +492,7 @@ def test_name_modes_names_the_output_modes(tmp_path):
         ValueError, match=r"sizes \(3, 4\); got names for 2 modes of sizes \(2, 'any'"
     ):
         model.name_modes(tissue=["liver", "lung"], day=None)
-    with pytest.raises(ValueError, match="got names for 1 modes"):
+    with pytest.raises(ValueError, match=r"got names for 1 mode of size \('any',\)"):
         model.name_modes(tissue=None)
 
 
