@@ -54,7 +54,7 @@ SECTIONS = [
         "maps",
         "Maps and time series",
         "Outputs on a grid or at stations, with coordinates, missing values and intervals.",
-        ("map_with_intervals", "map_with_holes", "fields_to_fields", "forecast"),
+        ("map_with_intervals", "map_with_missing_values", "fields_to_fields", "forecast"),
     ),
     Section(
         "tables",
