@@ -73,7 +73,7 @@ def colours(display):
     return np.ptp(mesh.norm(mesh.get_array().compressed()))
 
 
-def test_what_differs_by_less_than_a_standard_error_looks_flat():
+def test_differences_below_a_standard_error_have_nearly_the_same_colour():
     assert colours(surface(spread=1.0).plot()) < 0.12
     assert colours(surface(spread=1000.0).plot()) > 0.8
     # Without standard errors rounding must not look like a landscape.

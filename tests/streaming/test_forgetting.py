@@ -113,7 +113,7 @@ def test_weights_whose_squares_have_no_number_raise(factor):
 
 
 @pytest.mark.parametrize("decay", [1e-300, 1e-160])
-def test_a_decay_may_be_as_small_as_it_likes(decay):
+def test_very_small_decays_are_accepted(decay):
     X, Y = toy(60)
     model = HOLRR(2).partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:], decay=decay)
     expected = HOLRR(2).fit(X[30:], Y[30:])

@@ -247,7 +247,7 @@ def _host_cholesky(A: np.ndarray, overwrite: bool = False) -> tuple[np.ndarray |
     potrf, pocon = get_lapack_funcs("potrf", (A,)), get_lapack_funcs("pocon", (A,))
     # Without a temporary of the size of A, which may take most of the memory.
     norm = max((float(np.abs(A[rows]).sum(axis=1).max()) for rows in _norm_blocks(A)), default=0.0)
-    # A is symmetric, so its transpose is A in the order that LAPACK wants, without a copy here.
+    # A is symmetric, so its transpose is A in the order that LAPACK requires, without a copy.
     L, info = potrf(A.T, lower=True, clean=True, overwrite_a=overwrite)
     if info != 0:
         return None, 0.0

@@ -399,7 +399,7 @@ def _solved(M: np.ndarray, B: np.ndarray) -> np.ndarray | None:
     """Return ``M^-1 B`` of a symmetric matrix, or None if it is nearly singular or indefinite."""
     if M.shape[0] == 0:
         return B
-    # M is symmetric, so its transpose is M in the order that LAPACK wants, without a copy here.
+    # M is symmetric, so its transpose is M in the order that LAPACK requires, without a copy.
     L, info = _POTRF(M.T, lower=1, clean=0, overwrite_a=0)
     if info != 0:
         return None
