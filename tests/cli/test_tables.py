@@ -226,7 +226,7 @@ def test_whole_numbers_that_count_are_data_where_all_lines_are_whole(folder):
 
 def test_a_header_of_names_and_numbers_needs_the_header_option(folder, capfd):
     a_table()[list("abcd")].set_axis(["a", "b", "c", "2004"], axis=1).to_csv("x.csv", index=False)
-    assert "use --header 1 where it is a header" in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
+    assert "use --header 1 if line 1 is a header" in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
     assert main(["fit", "x.csv", "Y.csv", "--header", "1", *FIT]) == 0
     assert main(["fit", "X.csv", "x.csv", "--header", "1,1", *FIT]) == 0
 

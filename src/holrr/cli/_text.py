@@ -112,7 +112,7 @@ class TextTable(Table):
         if number == 0 and words and len(words) < len(cells):
             raise ValueError(
                 f"line 1 has both numbers and text, {words[0]!r} for instance: use --header 1 "
-                f"where it is a header (see also --index-col)"
+                f"if line 1 is a header (see also --index-col)"
             )
         return bool(words) and len(words) == len(cells)
 
