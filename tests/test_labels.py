@@ -300,7 +300,7 @@ def test_errors_name_the_labels_that_differ():
     model = RLS().fit(x, y)
     with pytest.raises(ValueError, match=r"along 'lat' than the fit: at position 0 it has 51.0"):
         model.predict(x[:, ::-1])
-    with pytest.raises(ValueError, match=r"along 'lat' than the fit: it has 1 labels"):
+    with pytest.raises(ValueError, match=r"along 'lat' than the fit: it has 1 labels.*Pass X with all"):
         model.predict(x[:, :1])
     with pytest.raises(ValueError, match=r"at position 1 it has 60.0 and the fit 51.0"):
         model.predict(x.assign_coords(lat=[50.0, 60.0]))
@@ -310,6 +310,8 @@ def test_errors_name_the_labels_that_differ():
         model.predict(x[0])
     with pytest.raises(ValueError, match="y has other coordinates along 'month'"):
         model.score(x, y[:, :, ::-1])
+    with pytest.raises(ValueError, match="Pass y with all entries of the fit along 'month'"):
+        model.score(x, y[:, :, :-1])
     assert_array_equal(model.predict(x[:1].rename(time="start")), model.predict(x[:1]))
     assert model.predict(x.rename(time="start")).dims[0] == "start"
 

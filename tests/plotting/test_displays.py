@@ -164,6 +164,11 @@ def test_displays_can_be_rendered(tmp_path):
         assert (tmp_path / "picture.png").stat().st_size > 1000
 
 
+def test_the_error_surface_of_a_single_fit_is_an_error_that_names_searches():
+    with pytest.raises(TypeError, match="needs a search, such as HOLRRCV; got a HOLRR"):
+        RankSurfaceDisplay.from_estimator(HOLRR(2).fit(*data()))
+
+
 def test_profile_is_the_section_of_the_surface_through_the_choice():
     model = HOLRRCV(ALPHAS).fit(*data())
     ax = RankSurfaceDisplay.from_estimator(model).axes_[1, 1]

@@ -384,7 +384,11 @@ def how_to_match(name: str, dim: str, found: np.ndarray, known: np.ndarray) -> s
     found, known : array
         Coordinates of the argument and of the fit.
     """
-    if found.shape == known.shape and all(c.dtype.kind in "fiu" for c in (found, known)):
+    if found.size < known.size:
+        return f"Pass {name} with all entries of the fit along {dim!r}."
+    if found.size > known.size:
+        return f"Select the entries of the fit with {name}.sel({dim}=...)."
+    if all(c.dtype.kind in "fiu" for c in (found, known)):
         apart = float(np.max(np.abs(found.astype(float) - known.astype(float)), initial=0.0))
         if apart <= 1e-5 * float(np.max(np.abs(known), initial=0)):
             return (
