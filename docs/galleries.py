@@ -47,19 +47,19 @@ SECTIONS = [
     Section(
         "first_steps",
         "First steps",
-        "Fit a model, choose its ranks, and see what a low rank does.",
+        "Fit a model, choose its ranks, and compare it with ridge regression.",
         ("first_fit", "choose_ranks", "photograph", "digits"),
     ),
     Section(
         "maps",
         "Maps and time series",
         "Outputs on a grid or at stations, with coordinates, missing values and intervals.",
-        ("map_with_intervals", "map_with_holes", "fields_to_fields", "forecast"),
+        ("map_with_intervals", "map_with_missing_values", "fields_to_fields", "forecast"),
     ),
     Section(
         "tables",
         "Spectra and tables",
-        "Outputs in the columns of a table: choose the ranks and read the factors.",
+        "Outputs in the columns of a table: choose the ranks and interpret the factors.",
         ("spectra", "excitation_emission", "read_factors"),
     ),
     Section(
@@ -71,7 +71,7 @@ SECTIONS = [
     Section(
         "large_data",
         "Large data and GPUs",
-        "Data that arrive in batches or lie on disk, and arrays on an accelerator.",
+        "Batches, data on disk, and arrays on a GPU.",
         ("streaming", "gpu"),
     ),
     Section(

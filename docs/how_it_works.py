@@ -1,4 +1,4 @@
-"""Draw the pictures of how_it_works.md into the folder at hand."""
+"""Draw the pictures of how_it_works.md into the current folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw the picture of kernels.md into the folder at hand."""
+"""Draw the picture of kernels.md into the current folder."""
 
 from __future__ import annotations
 

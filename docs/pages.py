@@ -17,6 +17,7 @@ import io
 import os
 import re
 import sys
+import tempfile
 import warnings
 from importlib import metadata
 from pathlib import Path
@@ -149,12 +150,13 @@ def run_blocks(page: Path, folder: Path) -> tuple[int, int]:
     return failed, attempted
 
 
-def main(page: str, folder: str = ".") -> int:
-    """Run a page; the exit code is 1 if something failed."""
+def main(page: str, folder: str | None = None) -> int:
+    """Run a page in a folder, by default a temporary one; the exit code is 1 if code failed."""
     os.environ["MPLBACKEND"] = "Agg"
     path = Path(page).resolve()
     hide(hidden_modules(stated_extras(path.read_text("utf-8"))))
-    failed, attempted = run_blocks(path, Path(folder).resolve())
+    with tempfile.TemporaryDirectory() as temporary:
+        failed, attempted = run_blocks(path, Path(folder or temporary).resolve())
     print(f"{path.name}: {failed} of {attempted} failed")
     all_skipped = all(block["skip"] for block in BLOCKS.finditer(path.read_text("utf-8")))
     return int(failed > 0 or (attempted == 0 and not all_skipped))

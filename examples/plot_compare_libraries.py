@@ -66,7 +66,7 @@ if find_spec("tensorly"):
     from tensorly.regression.cp_regression import CPRegressor
 
     class CP(CPRegressor, BaseEstimator):
-        """CPRegressor as GridSearchCV wants it."""
+        """CPRegressor with the interface that GridSearchCV requires."""
 
     cp = CP(1, n_iter_max=25, random_state=0, verbose=0)
     grid = {"weight_rank": [1, 2, 4, 8], "reg_W": [1.0, 3.0, 10.0]}

@@ -3,7 +3,7 @@ Predict pressure maps from sea surface temperature
 ==================================================
 
 Inputs and outputs are fields over ``lat`` and ``lon`` on different grids, and the input field has
-land in it. Both are passed as they are, and the patterns of the model are maps.
+no values on land. ``fit`` takes both fields without preparation, and the patterns are maps.
 
 .. code-block:: python
 
@@ -16,7 +16,7 @@ land in it. Both are passed as they are, and the patterns of the model are maps.
 # %%
 # Data
 # ----
-# The data are simulated: eighty winters of three months. Two slow patterns of the sea surface
+# The data are simulated: eighty winters of three months each. Two slow patterns of the sea surface
 # temperature drive the pressure over the ocean in the north: a warm band along the equator, and a
 # dipole further north. Both fields also have independent variability, and each cell has a
 # measurement error. Cells on land are NaN in every month.

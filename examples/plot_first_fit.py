@@ -3,7 +3,7 @@ First fit: ridge, low-rank and higher-order low-rank regression
 ===============================================================
 
 This example fits three linear models to the same data and compares their errors on new samples.
-The output of a sample is a table of 20 by 15 numbers that depends on few directions of each mode.
+The output of a sample is a table of 20 by 15 numbers that depends on few directions of each axis.
 """
 
 # %%
@@ -18,7 +18,7 @@ X.shape, Y.shape
 # %%
 # Ridge regression (``RLSCV``) fits the 300 outputs separately. Low-rank regression (``LRRCV``)
 # lets them share directions of the inputs. Higher-order low-rank regression (``HOLRRCV``) also
-# uses few directions along both modes of the table. All of them choose penalty and ranks by
+# uses few directions along both modes (axes) of the table. All of them choose penalty and ranks by
 # five-fold cross-validation.
 
 from holrr import HOLRRCV, LRRCV, RLSCV

@@ -3,8 +3,8 @@ Kernel models: nonlinear responses with shared structure
 ========================================================
 
 Eight genes are measured at nine times after a dose. The response is a nonlinear function of the
-dose, and few response curves are shared by genes and times. Kernel ridge regression fits 72
-curves separately, kernel HOLRR uses the shared structure.
+dose, and genes and times share a few response curves. Kernel ridge regression fits 72 curves
+separately; kernel HOLRR uses the shared structure.
 """
 
 # %%

@@ -1,6 +1,6 @@
 """
-Spectra in a CSV file: choose the ranks and read the factors
-============================================================
+Spectra in a CSV file: choose the ranks and interpret the factors
+=================================================================
 
 Sixty mixtures of six ingredients are measured by three instruments at 120 wavelengths. A row of
 the file is a mixture, and the header has two rows: instrument and wavelength. The complete code:
@@ -80,8 +80,8 @@ RankSurfaceDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# Read the factors
-# ----------------
+# Interpret the factors
+# ---------------------
 # The rows show the loadings of the ingredients, the instruments and the wavelengths. The first
 # column is fat, which scatters short wavelengths (two signs are reversed; only their product has
 # a meaning). The second is sugar with its band at 1350 nm, the third caffeine with its bands at

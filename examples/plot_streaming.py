@@ -8,8 +8,8 @@ same result.
 """
 
 # %%
-# A stream
-# --------
+# Fit a stream of batches
+# -----------------------
 # Batches of 20 samples arrive. After each call of ``partial_fit`` the model is the fit to all
 # samples so far. The figure shows its error on new samples, and that of ridge regression.
 
@@ -48,8 +48,8 @@ ax.legend()
 plt.show()
 
 # %%
-# A file
-# ------
+# Fit a file
+# ----------
 # The same outputs are in a file, which is opened as a memory map and passed like an array. With a
 # memory budget of one mebibyte it is read in small blocks. The stream, the file and the arrays in
 # memory give the same coefficients.
@@ -64,10 +64,9 @@ for name, model in {"stream": models["HOLRR"], "file": on_disk}.items():
     print(f"{name}: largest difference {np.abs(model.coef_ - in_memory.coef_).max():.1e}")
 
 # %%
-# Two machines
-# ------------
-# Moments can be added. Each machine computes the moments of its own data, and the sum is that of
-# all data.
+# Add the moments of two machines
+# -------------------------------
+# Each machine computes the moments of its own data. The sum of both is the moments of all data.
 
 here, there = Moments.from_arrays(X[:800], Y[:800]), Moments.from_arrays(X[800:2000], Y[800:2000])
 both = HOLRR(rank=3).fit_moments(here + there)

@@ -1,4 +1,4 @@
-"""Pipelines of scikit-learn that files may hold, and files that somebody has tampered with."""
+"""Pipelines of scikit-learn that files may hold, and files that were tampered with."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def without_attribute(rng, file: Contents) -> None:
     del state[pick(rng, state)]
 
 
-# These write some files of models that nobody fitted, but that are models.
+# These write some files of unfitted models, whose content is valid.
 CHANGED = [exchanged_nodes, other_number, without_attribute]
 
 # ---------------------------------------------------------------- code that is run

@@ -25,7 +25,7 @@ MODULES = {name_of(path): path for path in FILES}
 
 
 def package_of(module: str) -> str:
-    """The package that a module lives in; ``holrr`` itself for what lies beside the packages."""
+    """The package of a module; ``holrr`` for modules outside of the packages."""
     parts = module.split(".")
     return ".".join(parts[:2]) if len(parts) > 2 or (SOURCE / parts[-1]).is_dir() else parts[0]
 
@@ -62,7 +62,7 @@ def imported(module: str, path: Path) -> set[str]:
 IMPORTS = {module: imported(module, path) for module, path in MODULES.items()}
 
 
-def test_imports_are_seen_wherever_they_are(tmp_path):
+def test_imports_inside_functions_are_found(tmp_path):
     """Imports inside functions, relative and absolute ones, but none for types only."""
     path = tmp_path / "some.py"
     path.write_text(

@@ -32,15 +32,15 @@ def estimator(monkeypatch):
     return module.EnergyRegressor
 
 
-def test_it_is_short():
+def test_the_example_estimator_is_short():
     assert len(CODE.splitlines()) <= 40
 
 
-def test_it_passes_the_checks_of_scikit_learn(estimator):
+def test_the_example_estimator_passes_the_checks_of_scikit_learn(estimator):
     check_estimator(estimator())
 
 
-def test_it_is_the_low_rank_regression_of_that_share(estimator):
+def test_the_example_estimator_equals_lrr_with_the_same_share(estimator):
     X, Y = toy(noise=5.0)
     model = estimator(share=0.99).fit(X, Y)
     other = LRR(0.99).fit(X, Y)
@@ -48,7 +48,7 @@ def test_it_is_the_low_rank_regression_of_that_share(estimator):
     assert_allclose(model.coef_, other.coef_)
 
 
-def test_it_has_what_all_linear_estimators_have(estimator, tmp_path):
+def test_the_example_estimator_has_the_methods_of_all_linear_estimators(estimator, tmp_path):
     X, Y = toy()
     w = np.random.default_rng(0).uniform(size=len(X))
     model = estimator().fit(X, Y, w)

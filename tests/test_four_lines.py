@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_two_files_become_a_third_in_four_lines(folder):
+def test_four_lines_write_a_forecast_from_two_netcdf_files(folder):
     assert len(FOUR_LINES.strip().splitlines()) == 4
     names = {"xr": xr, "HOLRRCV": HOLRRCV}
     exec(FOUR_LINES, names)
@@ -63,7 +63,7 @@ def test_two_files_become_a_third_in_four_lines(folder):
     assert np.mean(error**2) < 0.1 * np.mean((slp[48:] - slp[:48].mean("time")).to_numpy() ** 2)
 
 
-def test_they_are_the_fit_to_the_cells_of_the_sea(folder):
+def test_predictions_equal_those_of_a_fit_to_the_cells_of_the_sea(folder):
     names = {"xr": xr, "HOLRRCV": HOLRRCV}
     exec(FOUR_LINES, names)
     model, sst, slp = names["model"], names["sst"].to_numpy(), names["slp"].to_numpy()

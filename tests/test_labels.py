@@ -300,7 +300,7 @@ def test_errors_name_the_labels_that_differ():
     model = RLS().fit(x, y)
     with pytest.raises(ValueError, match=r"along 'lat' than the fit: at position 0 X has 51.0"):
         model.predict(x[:, ::-1])
-    with pytest.raises(ValueError, match=r"along 'lat' than the fit: X has 1 labels"):
+    with pytest.raises(ValueError, match=r"the fit: X has 1 labels.*Pass X with all"):
         model.predict(x[:, :1])
     with pytest.raises(ValueError, match=r"at position 1 X has 60.0 and the fit had 51.0"):
         model.predict(x.assign_coords(lat=[50.0, 60.0]))
@@ -310,6 +310,8 @@ def test_errors_name_the_labels_that_differ():
         model.predict(x[0])
     with pytest.raises(ValueError, match="y has other coordinates along 'month'"):
         model.score(x, y[:, :, ::-1])
+    with pytest.raises(ValueError, match="Pass y with all entries of the fit along 'month'"):
+        model.score(x, y[:, :, :-1])
     assert_array_equal(model.predict(x[:1].rename(time="start")), model.predict(x[:1]))
     assert model.predict(x.rename(time="start")).dims[0] == "start"
 
@@ -492,7 +494,7 @@ def test_name_modes_names_the_output_modes(tmp_path):
         ValueError, match=r"sizes \(3, 4\); got names for 2 modes of sizes \(2, 'any'"
     ):
         model.name_modes(tissue=["liver", "lung"], day=None)
-    with pytest.raises(ValueError, match="got names for 1 modes"):
+    with pytest.raises(ValueError, match=r"got names for 1 mode of size \('any',\)"):
         model.name_modes(tissue=None)
 
 

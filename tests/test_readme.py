@@ -171,7 +171,7 @@ def test_the_page_on_other_libraries_shows_the_stored_results():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_the_targets_of_links_exist(page):
     text = TEXTS[page]
     assert not re.search(r"^(<{7}|>{7}) ", text, re.M)  # marks of a merge
     for _, link, place, _, source, _ in LINKS.findall(re.sub(r"```.*?```", "", text, flags=re.S)):

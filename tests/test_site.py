@@ -159,7 +159,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.mark.parametrize("address", PAGES.values(), ids=PAGES)
-def test_pages_open_whole_and_without_complaints(visit, address):
+def test_pages_open_without_errors_and_without_clipped_content(visit, address):
     for width in (400, 1280):
         for scheme in SCHEMES:
             page, complaints = visit(address, width, scheme)
@@ -203,7 +203,7 @@ def test_every_page_is_whole(visit, part):
     assert complaints == []
 
 
-def test_what_is_cut_off_is_seen(visit):
+def test_clipped_content_is_detected(visit):
     page, _ = visit("index.html", 400)
     for style in ("width: 900px", "width: 100px; overflow: hidden; white-space: nowrap"):
         page.evaluate(
@@ -216,21 +216,21 @@ def test_what_is_cut_off_is_seen(visit):
         assert page.evaluate(CUT_OFF) == []
 
 
-def test_code_that_is_too_wide_is_seen(visit):
+def test_code_that_is_too_wide_is_detected(visit):
     page, _ = visit("index.html")
     assert page.evaluate(WIDE_CODE) == []
     page.evaluate("document.querySelector('.highlight pre').append('x'.repeat(200))")
     assert len(page.evaluate(WIDE_CODE)) == 1
 
 
-def test_a_formula_that_is_not_drawn_is_seen(visit):
+def test_an_unrendered_formula_is_detected(visit):
     page, _ = visit("reference/generated/holrr.HOLRR.html")
     assert page.locator("main .math mjx-container svg").count() > 1
     page.evaluate(r"document.querySelector('main .math').textContent = '\\(x^2\\)'")
     assert page.evaluate(RAW_LATEX) == [r"\(x^2\)"]
 
 
-def test_a_request_to_another_host_is_seen(visit):
+def test_a_request_to_another_host_is_detected(visit):
     page, complaints = visit("index.html")
     page.evaluate("new Image().src = 'https://example.org/picture.png'")
     page.wait_for_timeout(200)
@@ -251,7 +251,7 @@ def test_pictures_have_twice_the_points_and_open_in_their_size_on_a_phone(visit)
     assert complaints == []
 
 
-def test_a_picture_that_fits_does_not_open(visit):
+def test_a_picture_that_fits_does_not_open_in_a_dialog(visit):
     page, _ = visit("choosing.html", 1280)
     picture = page.locator(".bd-article img.only-light").first
     picture.click()
@@ -304,7 +304,7 @@ def test_the_search_finds_an_estimator_on_a_server(visit, server):
 # ---------------------------------------------------------------- reading
 
 
-def test_a_newcomer_gets_from_the_landing_page_to_a_saved_model_by_links_alone(visit):
+def test_links_lead_from_the_landing_page_to_saving_a_model(visit):
     page, complaints = visit("index.html")
     steps = {
         "Install": "getting_started.html#install",

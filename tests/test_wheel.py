@@ -77,7 +77,7 @@ def clean(wheel, tmp_path_factory):
 
 
 @pytest.mark.clean_environment
-def test_an_index_would_take_the_files(dist):
+def test_the_built_files_pass_the_checks_of_the_package_index(dist):
     found = sorted(path.name for path in dist.iterdir())
     assert found == [f"holrr-{__version__}-py3-none-any.whl", f"holrr-{__version__}.tar.gz"]
     told = python(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir(), cwd=dist)

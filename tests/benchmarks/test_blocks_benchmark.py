@@ -75,7 +75,7 @@ def test_every_part_is_measured_and_judged(capsys):
 
 
 @pytest.mark.filterwarnings("ignore:The best penalty")
-def test_parts_run_apart(capsys):
+def test_parts_of_the_benchmark_can_be_run_separately(capsys):
     blocks.main(["--quick", "--part", "time"])
     assert len(tables(capsys.readouterr().out)) == 1
     with pytest.raises(SystemExit):
@@ -116,7 +116,7 @@ def test_delays_of_the_encoding_model_stay_within_runs():
     assert 0.6 < data.ceiling < 0.95  # 0.8, but for chance
 
 
-def test_the_ceiling_is_reached_without_noise():
+def test_the_ceiling_of_r2_is_one_without_noise():
     data = blocks.encoding_data(0.0, seed=0, **SMALL)
     assert data.ceiling == pytest.approx(1)
     assert blocks.pooled_r2(data.y, np.broadcast_to(data.y.mean(axis=0), data.y.shape)) == 0

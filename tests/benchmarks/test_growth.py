@@ -26,7 +26,7 @@ def test_the_slope_of_a_power_is_its_exponent():
     assert scaling.slope(x, 3 * x**1.5) == pytest.approx(1.5)
 
 
-def test_the_measurements_keep_what_the_page_says(rows):
+def test_the_measured_growth_agrees_with_the_page(rows):
     found = {
         (what, axis): scaling.slope(*scaling.curve(rows, axis, "HOLRR", what))
         for what in ("seconds", "bytes")

@@ -72,7 +72,7 @@ def test_repetitions_test_every_row_once_in_other_folds(rows, n):
     assert len(set(seen)) == len(seen) == 15
 
 
-def test_blocks_move_on_by_a_third_of_a_block_and_go_round():
+def test_repetitions_shift_the_blocks_cyclically_by_a_third_of_a_block():
     task = tasks.Task(tasks.digits, "sklearn", "", "blocks")
     starts = [next(real_data.outer_folds(task, 45, 5, k))[1][0] for k in range(3)]
     assert starts == [0, 3, 6]

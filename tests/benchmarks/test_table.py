@@ -51,7 +51,7 @@ def test_every_row_can_be_measured(capsys):
             assert met == ("yes" if float(ratio) < float(asked) else "no")
 
 
-def test_a_row_without_a_peer_asks_for_a_time():
+def test_a_row_without_another_library_has_a_time_as_its_target():
     assert table.line(("a", 0.003, None, 0.002)) == "| a | 3.00 | | | 2 ms | no |"
     assert table.line(("a", 0.003, 0.002, 1.5)) == "| a | 3.00 | 2.00 | 1.50 | 1.5 | yes |"
 

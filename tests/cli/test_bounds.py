@@ -47,7 +47,7 @@ def test_bounds_are_those_of_the_library(folder, kind):
 
 @pytest.mark.parametrize("suffix", ["csv", "xlsx", "parquet"])
 @pytest.mark.parametrize("named", [True, False])
-def test_columns_of_their_own(folder, suffix, named):
+def test_bounds_and_standard_deviations_are_separate_columns(folder, suffix, named):
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     names = list("abcdef") if named else [f"y{j}" for j in range(6)]
     y = pd.DataFrame(np.load("Y.npy").reshape(60, 6), columns=names)
@@ -69,7 +69,7 @@ def test_columns_of_their_own(folder, suffix, named):
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_variables_of_their_own(folder, several, capfd):
+def test_bounds_and_standard_deviations_are_separate_variables(folder, several, capfd):
     xr = pytest.importorskip("xarray", reason="xarray is not installed")
     time = np.arange("2000-01", "2005-01", dtype="M8[M]").astype("M8[ns]")
     data = xr.Dataset(
@@ -104,7 +104,7 @@ def test_standardized_models_have_bounds_too(folder):
     np.testing.assert_allclose(np.load("P_upper.npy"), upper)
 
 
-def test_what_cannot_be_is_told(folder, capfd):
+def test_invalid_options_for_bounds_are_errors(folder, capfd):
     fit("--rank", "2")
     words = ["predict", "m", "X.npy", "-o", "P.npy"]
     told = fails(capfd, 3, *words, "--interval", "0.9")

@@ -51,7 +51,7 @@ def test_a_share_is_a_rank_of_every_model_that_has_one(folder, kind):
 @pytest.mark.parametrize(
     "rank", ["inf", "-inf", "nan", "1e400", "1.5", "0", "-1", "", "2,inf", "x"]
 )
-def test_a_rank_that_is_none_is_a_wrong_command_line(folder, capfd, rank):
+def test_an_invalid_rank_is_a_command_line_error(folder, capfd, rank):
     assert main(["fit", "X.npy", "Y.npy", f"--rank={rank}", "-o", "m"]) == 2
     error = capfd.readouterr().err
     assert "not a rank: a whole number of at least 1" in error
@@ -60,7 +60,7 @@ def test_a_rank_that_is_none_is_a_wrong_command_line(folder, capfd, rank):
 
 @pytest.mark.parametrize("kind", ["holrr", "kernel-rls"])
 @pytest.mark.parametrize("cv", [[], ["--cv", "3"]])
-def test_standardized_models_do_not_mind_the_units_of_the_inputs(folder, capfd, kind, cv):
+def test_standardized_models_do_not_depend_on_the_units_of_the_inputs(folder, capfd, kind, cv):
     """The file holds all that is needed, for the command line and for Python."""
     np.save("Z.npy", np.load("X.npy") * [1e-4, 1e5] + [7.0, 1e6])
     words = ["--model", kind, "--alpha", "0.1", *cv, "--standardize", "-o", "m"]

@@ -59,7 +59,7 @@ def test_help_shows_commands_examples_and_exit_codes():
     assert max(map(len, done.stdout.splitlines())) <= 88
 
 
-def test_version_and_no_words_at_all(capsys):
+def test_version_is_printed_and_help_is_shown_without_arguments(capsys):
     from holrr.cli import main
 
     assert main(["--version"]) == 0
@@ -133,7 +133,7 @@ def test_formats_are_interchangeable(folder, tmp_path):
         np.testing.assert_allclose(predicted, expected, atol=1e-12)
 
 
-def test_parquet_there_and_back(folder, tmp_path):
+def test_parquet_files_are_written_and_read_without_loss(folder, tmp_path):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from holrr.cli import main

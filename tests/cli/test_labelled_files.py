@@ -141,7 +141,7 @@ def test_groups_within_a_file(folder):
     assert main(["fit", "n.nc:run1/indices", "n.nc:run1/t2m", *FIT]) == 0
 
 
-def test_labels_survive_to_tables_and_back(folder):
+def test_labels_are_kept_in_a_round_trip_through_tables(folder):
     assert main(["fit", "c.nc:indices", "c.nc:t2m", *FIT]) == 0
     assert main(["predict", "m", "c.nc:indices", "-o", "P.csv"]) == 0
     found = pd.read_csv("P.csv", header=[0, 1], index_col=0)
@@ -310,7 +310,7 @@ def test_large_files_are_fitted_without_being_read_whole(folder, capfd, monkeypa
 
 @pytest.mark.parametrize("words", [["--time-series"], ["--model", "kernel-rls", "--alpha", "1"]])
 @pytest.mark.parametrize("source", ["c.nc", "c.zarr", "npy"])
-def test_what_looks_at_the_data_more_than_once_reads_them_whole(folder, words, source):
+def test_methods_with_several_passes_read_the_data_into_memory(folder, words, source):
     pytest.importorskip("dask", reason="dask is not installed")
     data = a_climate()
     np.save("X.npy", data.indices)

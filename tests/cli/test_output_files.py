@@ -89,12 +89,12 @@ def test_pipes_and_folders_are_left_alone(folder, capfd, command):
     assert (folder / "pipe.npy").is_fifo()
 
 
-def test_an_unknown_format_is_said_before_the_work(folder, capfd):
+def test_an_unknown_format_is_an_error_before_the_computation(folder, capfd):
     assert main(["predict", "none.holrr", "X.npy", "-o", "P.txt"]) == 2
     assert "unknown format '.txt'" in capfd.readouterr().err
 
 
-def test_the_longest_names_will_do(folder):
+def test_the_longest_file_names_are_accepted(folder):
     model, output = "m" * 255, "P" * 251 + ".npy"
     assert main(["fit", "X.npy", "Y.npy", "--alpha", "1", "-o", model]) == 0
     assert main(["predict", model, "X.npy", "-o", output]) == 0
@@ -102,7 +102,7 @@ def test_the_longest_names_will_do(folder):
 
 
 @pytest.mark.parametrize("name", ["m", *PREDICTIONS])
-def test_a_full_disk_is_said_to_be_one(folder, capfd, name):
+def test_a_full_disk_is_named_in_the_error(folder, capfd, name):
     """The limit on the size of files stands for the disk: the system refuses in the same way."""
     import resource
 
@@ -123,7 +123,7 @@ def test_a_full_disk_is_said_to_be_one(folder, capfd, name):
     assert contents(folder) == before
 
 
-def test_a_failure_without_a_number_is_told_in_its_own_words(folder, capfd, monkeypatch):
+def test_an_error_without_errno_is_reported_with_its_message(folder, capfd, monkeypatch):
     def lost(*args):
         raise OSError("the disk went away")
 

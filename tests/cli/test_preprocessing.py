@@ -136,7 +136,7 @@ def test_score_and_info_apply_and_name_the_steps(folder, capfd):
 
 
 @pytest.mark.parametrize("cv", [["--cv", "3"], []])
-def test_a_search_is_kept_behind_its_steps(folder, cv):
+def test_a_search_is_saved_in_a_pipeline_with_its_steps(folder, cv):
     assert main(["fit", "X.npy", "Y.npy", "--snv", *cv, "-o", "m"]) == 0
     by_hand = make_pipeline(StandardNormalVariate(), HOLRRCV(cv=int((cv or [0, 5])[1])))
     by_hand.fit(np.load("X.npy"), np.load("Y.npy"))
@@ -194,7 +194,7 @@ def test_files_of_the_range_alone_are_enough_to_predict(folder, capfd):
     assert not np.allclose(*found)
 
 
-def test_a_header_of_numbers_is_a_header_where_numbers_are_asked_for(folder, capfd):
+def test_a_header_of_numbers_is_a_header_if_the_options_need_numbers(folder, capfd):
     """And where the model was fitted with such names."""
     X, Y = spectra()
     pd.DataFrame(X, columns=WAVELENGTHS).to_csv("x.csv", index=False)

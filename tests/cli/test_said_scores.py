@@ -135,7 +135,7 @@ def test_a_file_that_an_older_version_wrote_has_its_error_in_the_notes(folder, c
     assert info["held-out RMSE"].strip() == "2 (5-fold cross-validation)"
 
 
-def test_progress_is_shown_to_those_who_watch(folder, capfd, monkeypatch):
+def test_progress_is_shown_on_a_terminal(folder, capfd, monkeypatch):
     pytest.importorskip("rich", reason="rich is not installed")
     import io
     import sys

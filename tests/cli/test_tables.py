@@ -53,7 +53,7 @@ def expected():
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
 @pytest.mark.parametrize("sep", [";", "\t", ","])
-def test_semicolons_and_tabs_are_found_and_decimal_commas_are_said(folder, sep, suffix):
+def test_semicolons_and_tabs_are_detected_and_decimal_commas_need_an_option(folder, sep, suffix):
     decimal = "." if sep == "," else ","
     for name, columns in (("x", "abcd"), ("y", "uv")):
         table = a_table()[list(columns)]
@@ -64,7 +64,7 @@ def test_semicolons_and_tabs_are_found_and_decimal_commas_are_said(folder, sep, 
 
 
 @pytest.mark.parametrize("header", [True, False])
-def test_a_decimal_comma_that_nobody_spoke_of_is_an_error_that_tells_how(folder, capfd, header):
+def test_an_undeclared_decimal_comma_is_an_error_that_names_the_option(folder, capfd, header):
     a_table()[list("abcd")].to_csv("x.csv", sep=";", decimal=",", index=False, header=header)
     assert "decimal comma: use --decimal ," in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
     (folder / "late.csv").write_text("a;b\n1;2\n1;2,5\n")
@@ -224,7 +224,7 @@ def test_whole_numbers_that_count_are_data_where_all_lines_are_whole(folder):
     assert not hasattr(holrr.load("m"), "feature_names_in_")
 
 
-def test_names_beside_numbers_are_names_where_they_are_said_to_be(folder, capfd):
+def test_a_header_of_names_and_numbers_needs_the_header_option(folder, capfd):
     a_table()[list("abcd")].set_axis(["a", "b", "c", "2004"], axis=1).to_csv("x.csv", index=False)
     assert "use --header 1 if line 1 is a header" in fails(capfd, 3, "fit", "x.csv", "Y.csv", *FIT)
     assert main(["fit", "x.csv", "Y.csv", "--header", "1", *FIT]) == 0
@@ -436,7 +436,7 @@ def test_time_series_are_held_out_later(folder, capfd):
 
 
 @pytest.mark.parametrize("words", [["--groups", "groups.npy"], ["--time-series"]])
-def test_folds_are_wanted_by_those_who_name_them(folder, words):
+def test_cv_without_a_number_means_five_folds(folder, words):
     np.save("groups.npy", np.arange(N) % 6)
     assert main(["fit", "X.csv", "Y.csv", "--alpha", "1", *words, "-o", "m"]) == 0
     assert holrr.load("m").cv.get_n_splits(groups=np.arange(6)) == 5

@@ -271,11 +271,11 @@ def test_integer_weights_are_nearly_repetitions():
 
 def test_outputs_are_processed_in_blocks(monkeypatch):
     X, Y = with_wrong(*samples(D=11))
-    holes = np.where(np.random.default_rng(0).random(Y.shape) < 0.2, np.nan, Y)
-    expected = [robust_weights(X, A) for A in (Y, holes)]
+    incomplete = np.where(np.random.default_rng(0).random(Y.shape) < 0.2, np.nan, Y)
+    expected = [robust_weights(X, A) for A in (Y, incomplete)]
     monkeypatch.setattr(robust, "_BLOCK", 3 * 8 * len(X))
     assert len(list(robust._blocks(Y))) == 4
-    for A, w in zip((Y, holes), expected, strict=True):
+    for A, w in zip((Y, incomplete), expected, strict=True):
         assert_allclose(robust_weights(X, A), w, atol=TOL)
 
 
@@ -351,7 +351,7 @@ def test_equal_samples_are_no_wrong_ones():
     assert_array_equal(w, 1.0)
 
 
-def test_inputs_that_single_samples_have_are_no_trouble():
+def test_inputs_that_are_nonzero_in_one_sample_give_finite_weights():
     """A column that differs from zero in one sample: that sample has all the leverage."""
     X, Y = samples()
     X = np.c_[X, np.eye(60)[:, :10]]

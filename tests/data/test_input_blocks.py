@@ -224,5 +224,5 @@ def test_blocks_are_saved_with_the_model(blocks, tmp_path):
     assert columns_of(clone(again).fit(X, Y)) == columns_of(model)
 
 
-def test_no_blocks_are_none():
+def test_absent_blocks_are_returned_as_none():
     assert read_blocks(None, None, None, 4) is None

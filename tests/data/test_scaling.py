@@ -139,7 +139,7 @@ def test_polars_tables_stay_polars_tables():
         scaler.transform(table.lazy())
 
 
-def test_arrays_and_xarray_objects_may_take_turns():
+def test_a_standardizer_accepts_arrays_and_xarray_objects():
     xr = pytest.importorskip("xarray", reason="xarray is not installed")
     X = inputs(24).reshape(12, 2, 3)
     array = xr.DataArray(X, dims=("time", "lat", "lon"))

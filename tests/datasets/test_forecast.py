@@ -30,7 +30,7 @@ def test_without_months_the_windows_carry_row_numbers(series):
     assert_array_equal(first, np.arange(2, 46))
 
 
-def test_a_bunch_brings_its_months(series):
+def test_months_of_a_bunch_are_used(series):
     bunch = Bunch(data=series, months=MONTHS)
     for a, b in zip(
         make_forecast_windows(bunch, 2, 3, calendar="harmonics"),

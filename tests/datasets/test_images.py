@@ -40,14 +40,14 @@ def test_cross_is_green_with_a_white_border_and_symmetric():
     assert_array_equal(image, image.swapaxes(0, 1))
 
 
-def test_painting_is_nowhere_clipped():
+def test_no_pixel_of_the_painting_is_clipped():
     # Clipping would break the exact rank, and flatten the colours.
     image = load_image("painting")
     assert image.min() > 0.0
     assert image.max() < 1.0
 
 
-def test_triangles_stay_far_from_low_rank():
+def test_the_picture_of_triangles_is_far_from_low_rank():
     s = np.linalg.svd(load_image("triangles").reshape(70, -1), compute_uv=False)
     assert np.sum(s[4:] ** 2) > 0.03 * np.sum(s[1:] ** 2)
 

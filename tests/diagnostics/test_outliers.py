@@ -271,7 +271,7 @@ def test_data_of_every_kind_are_split_into_folds():
 # ---------------------------------------------------------------- refusals
 
 
-def test_searches_without_held_out_residuals_say_so(tmp_path):
+def test_errors_name_the_lack_of_held_out_residuals(tmp_path):
     X, Y = toy(n=60)
     halves = [Moments.from_arrays(X[k::2], Y[k::2]) for k in range(2)]
     models = [

@@ -339,7 +339,7 @@ def test_saved_models_and_monitors_diagnose_as_before(model, tmp_path):
             assert found.outside.tolist() == expected.outside.tolist()
 
 
-def test_models_of_files_without_limits_say_so(tmp_path):
+def test_errors_name_the_lack_of_limits_in_old_files(tmp_path):
     X, Y = latent_data()
     model = RLS().fit(X, Y)
     del model._input_model  # as an older version would have saved it

@@ -184,7 +184,7 @@ def test_blocks_without_a_penalty():
     assert_near(run(to_onnx(model), X=X), model.predict(X), "float64")
 
 
-def test_inputs_that_are_missing_in_every_sample_are_not_looked_at():
+def test_values_of_dropped_inputs_are_ignored():
     x = tensor_inputs()
     x[:, 1, 2] = np.nan
     model = HOLRR(rank=2, missing_features="drop").fit(x, Y)

@@ -776,7 +776,7 @@ def forged_pipelines(rng) -> None:
             assert loaded is None or forge not in pipelines.REFUSED, f"{forge.__name__} was loaded"
             if loaded is not None:
                 with pipelines.watching() as events, contextlib.suppress(Exception):
-                    loaded.predict(X)  # of a model that nobody fitted
+                    loaded.predict(X)  # an unfitted model
                 assert not events, events
 
 

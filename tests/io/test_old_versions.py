@@ -118,7 +118,7 @@ def test_weights_of_outputs_load(version, tmp_path):
 
 @pytest.mark.parametrize("search", [LRRCV(max_rank=3), HOLRRCV(max_rank=3)], ids=str)
 @both_versions
-def test_a_stack_tells_the_best_single_model_from_itself(search, version, tmp_path):
+def test_older_stacks_load_with_the_score_of_the_best_single_model(search, version, tmp_path):
     """In these versions `best_score_` is minus the error of the stack, which predicts."""
     X, Y = toy(60, noise=2.0)
     model = clone(search).set_params(alphas=[0.1, 1.0, 10.0]).fit(X, Y)

@@ -77,7 +77,7 @@ def test_tables_and_their_names(tmp_path):
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2, 10**6])
-def test_no_file_says_how_many_processes_a_prediction_starts(n_jobs, tmp_path):
+def test_files_do_not_contain_the_number_of_processes(n_jobs, tmp_path):
     columns = ColumnTransformer([("a", StandardScaler(), [0]), ("b", PCA(), [1, 2])]).fit(X)
     pipeline = Pipeline([("columns", columns), ("model", RLS().fit(columns.transform(X), Y))])
     columns.n_jobs = n_jobs
@@ -343,7 +343,7 @@ def test_forged_pipelines_are_refused(forge, tmp_path):
         assert not events
 
 
-def test_events_are_watched():
+def test_the_context_manager_records_audit_events():
     with pipelines.watching() as events:
         exec("1 + 1")
     assert [event.split()[0] for event in events] == ["exec"]

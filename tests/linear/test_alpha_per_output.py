@@ -131,7 +131,7 @@ def test_scalar_targets_have_a_number():
     assert isinstance(RLSCV(ALPHAS, alpha_per_output=True).fit(X, Y[:, 0, 0]).alpha_, float)
 
 
-def test_what_cannot_have_penalties_by_output_says_why():
+def test_errors_name_the_models_that_do_not_support_penalties_by_output():
     X, Y = problem(30)
     for model in (LRR(2, ALPHA), HOLRR(2, ALPHA)):
         with pytest.raises(ValueError, match="low-rank models fit all outputs together"):

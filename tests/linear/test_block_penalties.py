@@ -192,7 +192,7 @@ def test_samples_without_outputs_have_no_influence(model):
     assert found.n_dropped_ == 7
 
 
-def test_what_an_alpha_of_zero_cannot_do_is_said():
+def test_errors_name_what_an_alpha_of_zero_does_not_support():
     X, Y = problem(60)
     alpha = {**ALPHA, "a": 0.0}
     with pytest.raises(ValueError, match="subspaces='response'"):

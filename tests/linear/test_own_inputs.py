@@ -432,7 +432,7 @@ def test_own_inputs_with_equal_penalties_stay_a_candidate_beside_blocks():
     assert blocks.best_score_ >= plain.best_score_ - 1e-12
 
 
-def test_what_cannot_have_own_inputs_says_so():
+def test_errors_name_the_cases_that_do_not_support_own_inputs():
     X, Y = problem(20)
     with pytest.raises(ValueError, match="subspaces='response'"):
         HOLRR(2, subspaces="response", own=BOTH).fit(X, Y)

@@ -128,8 +128,8 @@ def test_outputs_without_weight_have_no_influence_on_weights_of_samples():
 @pytest.mark.parametrize("model", [RLS(), HOLRR(2), RLSCV(), HOLRRCV(cv=3)], ids=named)
 def test_missing_outputs_are_left_out_of_the_weights(model):
     X, Y = wrong(90)
-    holes = np.random.default_rng(2).random(Y.shape) < 0.2
-    Y[holes] = np.nan
+    missing = np.random.default_rng(2).random(Y.shape) < 0.2
+    Y[missing] = np.nan
     Y[11] = np.nan
     model = clone(model).set_params(missing="ignore")
     found = clone(model).set_params(loss="huber").fit(X, Y)

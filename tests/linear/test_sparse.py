@@ -427,7 +427,7 @@ def test_weights_of_outputs_are_those_of_dense_inputs(model, n):
         assert_near(np.nan_to_num(found), np.nan_to_num(expected), 1e-9)
 
 
-def test_uses_that_need_dense_inputs_say_so():
+def test_methods_that_need_dense_inputs_raise_an_error_that_names_the_remedy():
     X, Y = problem(40)
     S = sp.csr_array(X)
     model = RLS(blocks={"a": [0, 1], "b": list(range(2, 12))}).fit(S, Y)

@@ -1,4 +1,4 @@
-"""Coverage, width and calibration of intervals: counted by hand, with weights and holes."""
+"""Coverage, width and calibration of intervals, with weights and missing entries."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ def test_weights_are_repetitions():
 
 
 def test_missing_entries_are_passed_over():
-    holes = Y.copy()
-    holes[0, 0, 1] = holes[0, 1, 1] = np.nan
-    holes[:, 1, 0] = np.nan
-    assert interval_coverage(holes, LOW, HIGH) == pytest.approx(6 / 7)
-    assert interval_coverage(holes, LOW, HIGH, average="samples") == pytest.approx(2 / 3)
-    found = interval_coverage(holes, LOW, HIGH, average=None)
+    incomplete = Y.copy()
+    incomplete[0, 0, 1] = incomplete[0, 1, 1] = np.nan
+    incomplete[:, 1, 0] = np.nan
+    assert interval_coverage(incomplete, LOW, HIGH) == pytest.approx(6 / 7)
+    assert interval_coverage(incomplete, LOW, HIGH, average="samples") == pytest.approx(2 / 3)
+    found = interval_coverage(incomplete, LOW, HIGH, average=None)
     assert_allclose(found, [[1, 1], [np.nan, 1 / 2]])
-    masked = np.ma.masked_invalid(holes)
+    masked = np.ma.masked_invalid(incomplete)
     assert interval_coverage(masked, LOW, HIGH) == pytest.approx(6 / 7)
-    unknown = np.where(np.isnan(holes), np.nan, HIGH)
+    unknown = np.where(np.isnan(incomplete), np.nan, HIGH)
     assert interval_coverage(Y, LOW, unknown) == pytest.approx(6 / 7)
     assert interval_width(LOW, unknown) == 4
-    assert np.isnan(interval_coverage(holes[:, 1, 0], LOW[:, 1, 0], HIGH[:, 1, 0]))
+    assert np.isnan(interval_coverage(incomplete[:, 1, 0], LOW[:, 1, 0], HIGH[:, 1, 0]))
 
 
-def test_honest_intervals_are_calibrated_and_narrow_ones_are_not():
+def test_correct_intervals_are_calibrated_and_narrow_ones_are_not():
     y = np.random.default_rng(0).normal(size=(4000, 3))
     half = {c: stats.norm.ppf(0.5 + c / 2) for c in (0.2, 0.5, 0.9)}
-    honest = {c: (0 * y - h, 0 * y + h) for c, h in half.items()}
-    assert calibration_error(y, honest) < 0.01
+    correct = {c: (0 * y - h, 0 * y + h) for c, h in half.items()}
+    assert calibration_error(y, correct) < 0.01
     narrow = {c: (0 * y - h / 2, 0 * y + h / 2) for c, h in half.items()}
     inside = [2 * stats.norm.cdf(h / 2) - 1 for h in half.values()]
     expected = np.mean(np.subtract(list(half), inside))

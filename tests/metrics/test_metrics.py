@@ -282,8 +282,10 @@ def test_scorers_serve_scikit_learn(name):
 
 def test_all_scorers_at_once_with_missing_and_other_estimators():
     X, Y = toy(n=90)
-    holes = with_missing(Y, 0.2)
-    found = cross_validate(RLS(missing="ignore"), X, holes, scoring=scorers, error_score="raise")
+    incomplete = with_missing(Y, 0.2)
+    found = cross_validate(
+        RLS(missing="ignore"), X, incomplete, scoring=scorers, error_score="raise"
+    )
     assert {f"test_{name}" for name in scorers} <= set(found)
     assert min(found["test_r2_pooled"]) > 0.9
     search = GridSearchCV(Ridge(), {"alpha": [0.1, 1e6]}, scoring=scorers["neg_rmse"])
@@ -313,7 +315,7 @@ def test_scorers_take_tables_and_objects_of_xarray():
             assert_allclose(found[f"test_{name}"], expected[f"test_{name}"])
 
 
-def test_outputs_that_hardly_vary_spoil_the_average_and_not_the_score():
+def test_outputs_that_hardly_vary_change_the_uniform_average_but_not_the_score():
     """The average over outputs prefers the model that is far worse where anything happens."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))
@@ -336,12 +338,12 @@ def test_importing_the_library_imports_its_metrics():
     assert found.stdout.strip() == "1.0"
 
 
-@pytest.mark.parametrize("hole", [False, True])
-def test_samples_without_weight_make_no_spread(hole):
+@pytest.mark.parametrize("missing", [False, True])
+def test_samples_without_weight_make_no_spread(missing):
     """The outputs that count are constant, so a miss is a miss and not a division by rounding."""
     y = np.random.default_rng(0).normal(size=(30, 3))
     y[5] = y[3]
-    y[7, 0] = np.nan if hole else 0.0
+    y[7, 0] = np.nan if missing else 0.0
     w = np.zeros(30)
     w[[3, 5]] = 0.3, 0.7
     assert r2(y, y + 0.1, sample_weight=w) == 0.0

@@ -147,7 +147,7 @@ def test_colours_are_centred_at_zero_and_the_panels_are_those_of_the_shortest_mo
         assert ax.get_title() == f"c {k}"
 
 
-def test_north_is_up_whichever_way_the_latitudes_run():
+def test_north_is_up_for_ascending_and_descending_latitudes():
     for latitudes in ([50.0, 55.0, 60.0], [60.0, 55.0, 50.0]):
         display = SkillMapDisplay(skill=np.ones((3, 4)), coordinates=[latitudes, range(4)]).plot()
         assert display.axes_[0].yaxis_inverted() == (latitudes[0] > latitudes[-1])
@@ -192,7 +192,7 @@ def test_the_rank_surface_shows_what_its_error_compares_with():
     assert [text.get_text() for text in ax.texts] == ["mean", "ridge"]
 
 
-def test_a_line_goes_from_left_to_right():
+def test_a_line_is_drawn_in_the_order_of_its_coordinates():
     order = np.random.default_rng(0).permutation(60)
     skill = np.where(order == 7, -3.0, order / 60)
     (ax,) = SkillMapDisplay(skill=skill, coordinates=[order]).plot().axes_

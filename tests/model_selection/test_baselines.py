@@ -134,7 +134,7 @@ def test_errors_that_a_search_does_not_compute_are_not_attributes():
 
 
 @pytest.mark.filterwarnings("ignore:The best penalty")
-def test_a_baseline_that_is_not_known_says_why():
+def test_the_error_of_an_unavailable_baseline_names_the_reason():
     X, Y = toy()
     missing = np.where(np.arange(Y.size).reshape(Y.shape) % 7 == 0, np.nan, Y)
     search = HOLRRCV([1.0], cv=2, missing="ignore").fit(X, missing)

@@ -230,7 +230,7 @@ def test_missing_outputs_groups_torch_and_files(search, tmp_path):
     assert set(some.block_alphas_) == {"0", "1", "2"}
 
 
-def test_what_blocks_need_is_said():
+def test_errors_name_the_requirements_of_blocks():
     X, Y, labels = problem(40)
     with pytest.raises(ValueError, match="blocks and own need criterion='cv'"):
         HOLRRCV(blocks=labels, criterion="gcv").fit(X, Y)
@@ -240,7 +240,7 @@ def test_what_blocks_need_is_said():
     assert list(one.block_alphas_) == ["a"]
 
 
-def test_constant_blocks_do_no_harm():
+def test_constant_blocks_do_not_change_the_fit():
     X, Y, labels = problem(40)
     X[:, labels == 1] = 3.0
     model = HOLRRCV(blocks=labels).fit(X, Y)

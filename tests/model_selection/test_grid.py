@@ -307,7 +307,7 @@ def test_a_grid_whose_edge_is_best_gets_one_penalty_more(bottom, edge, descendin
 @pytest.mark.parametrize(
     ("room", "size"), [(-3, 0), (0, 0), (1, 0), (2, 1), (5, 1), (6, 5), (9, 5), (10, 9), (14, 13)]
 )
-def test_a_grid_is_widened_and_refined_only_within_the_room(room, size):
+def test_a_grid_gets_at_most_the_allowed_number_of_new_penalties(room, size):
     """Two penalties are kept for what is finer, and one is needed at an edge."""
     compute, seen = counted(valley(30.0))
     penalties = refined(compute, GRID, room=room)[1]

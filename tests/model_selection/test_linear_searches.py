@@ -528,8 +528,12 @@ def test_splitters_that_cannot_split_are_named():
     for cv in [(1,), GroupKFold(3)]:
         with pytest.raises(ValueError, match=r"cv=.* does not split the 30 samples"):
             HOLRRCV(cv=cv).fit(X, Y)
-    with pytest.raises(ValueError, match=r"cv=5 does not split the 4 samples"):
+    with pytest.raises(ValueError, match=r"cv=GroupKFold.* Pass the group of each sample"):
+        HOLRRCV(cv=GroupKFold(3)).fit(X, Y)
+    with pytest.raises(ValueError, match=r"cv=5 does not split the 4 samples.* Pass cv=4"):
         HOLRRCV().fit(X[:4], Y[:4])
+    with pytest.raises(ValueError, match=r"does not split the single sample.* Fit more samples"):
+        HOLRRCV().fit(X[:1], Y[:1])
     model = HOLRRCV(cv=KFold(3).split(X)).fit(X, Y)
     with pytest.raises(ValueError, match="A generator can be used only once"):
         model.fit(X, Y)

@@ -251,7 +251,7 @@ def test_for_each_mode_and_some_ranks_the_best_model_is_a_part():
             assert tuple(int(i) + 1 for i in index) in ranks
 
 
-def test_full_rank_of_the_folds_gives_way_to_ridge_regression():
+def test_ridge_regression_replaces_the_full_rank_of_the_folds():
     errors = np.arange(1.0, 5.0)
     counts = parameter_counts((4, 4), (4,))
     parts = find_parts(errors, counts, (0, 1), ridge={0: 4.0, 1: 3.0})

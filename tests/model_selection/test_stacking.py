@@ -98,7 +98,7 @@ def test_the_final_kernel_model_is_the_mixture_of_separate_fits(make, more, shap
 @pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize("make", PLAIN)
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_mixed_is_about_the_best_single_model(make, seed):
+def test_a_stack_and_its_best_single_model_have_the_same_best_index(make, seed):
     X, Y = noisy(25, 5, (4, 3), seed)
     stack, best = (make(ALPHAS, cv=4, selection=s).fit(X, Y) for s in ("stack", "min"))
     for name in ("best_index_", "best_score_", "best_params_", "alpha_"):
@@ -277,7 +277,7 @@ def test_memory_that_caps_the_ranks_leaves_ridge_regression_among_the_parts(shap
     assert_allclose(model.predict(X), mixture(model, X, Y), rtol=1e-8, atol=1e-8)
 
 
-def test_a_line_says_what_is_mixed(tmp_path):
+def test_the_repr_of_a_stack_lists_its_models(tmp_path):
     X, Y = noisy(30, 5, (4, 3))
     model = HOLRRCV(ALPHAS)
     assert "stack" not in repr(model)

@@ -58,7 +58,7 @@ def test_help_names_the_experiments(capsys):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_complaint_is_one_line_and_an_exit_code(tmp_path, monkeypatch, capfd, words, code, told):
+def test_an_error_is_one_line_and_an_exit_code(tmp_path, monkeypatch, capfd, words, code, told):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a_file").touch()
     assert main(words) == code
@@ -77,7 +77,7 @@ def test_without_network_the_weather_is_missing_and_the_exit_code_5(tmp_path, mo
     assert "no network" in capfd.readouterr().err
 
 
-def test_a_picture_of_ones_own(tmp_path):
+def test_an_array_is_accepted_as_a_picture(tmp_path):
     from matplotlib.image import imsave
 
     imsave(tmp_path / "mine.png", np.random.default_rng(0).random((9, 12, 3)))

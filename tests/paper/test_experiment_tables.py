@@ -93,7 +93,7 @@ def test_image_errors_are_those_of_the_coefficients():
     assert found.rmse == pytest.approx(np.sqrt(np.mean((by_hand - W) ** 2)))
 
 
-def test_a_picture_of_ones_own_is_read_and_shrunk(tmp_path):
+def test_a_picture_file_of_the_user_is_read_and_shrunk(tmp_path):
     from matplotlib.image import imsave
 
     path = str(tmp_path / "mine.png")
@@ -186,7 +186,7 @@ def test_protocol_fits_to_the_training_windows_alone(windows):
 
 
 @pytest.mark.filterwarnings("ignore:The best penalty")
-def test_a_search_that_ends_on_an_edge_of_its_grid_is_seen(windows):
+def test_a_search_that_ends_on_an_edge_of_its_grid_is_detected(windows):
     """By the penalty, from above and from below, or by the width of the kernel."""
     search = RLSCV([1e-3, 1e2, 1e7])
     assert not by_validation(search, windows).at_edge

@@ -43,7 +43,7 @@ def test_without_a_folder_the_variable_and_the_option_are_named():
         check_files(None, [("kasai", "meteo")])
 
 
-def test_a_file_without_the_array_says_what_it_holds(tmp_path):
+def test_the_error_about_a_missing_array_lists_the_arrays_of_the_file(tmp_path):
     io = pytest.importorskip("scipy.io")
     io.savemat(tmp_path / "climateP3.mat", {"other": np.ones(3)})
     with pytest.raises(ValueError, match="an array 'series'; it contains other"):

@@ -87,7 +87,7 @@ def test_the_split_of_the_scripts_has_the_last_training_steps_in_its_test(made, 
     assert counts == {AFTER: 960 - 929, SCRIPTS: 960 - 929 + 3}
 
 
-def test_nothing_of_the_test_part_reaches_what_is_chosen(made, tmp_path):
+def test_the_choice_does_not_depend_on_the_test_part(made, tmp_path):
     """Test steps of other values leave ranks, penalties and held-out errors as they are."""
     chosen = []
     config = Config(str(tmp_path), kasai=(), nips=("CCDS",), methods=METHODS)
@@ -144,7 +144,7 @@ def test_a_run_can_be_resumed(made, tmp_path):
 @pytest.mark.parametrize(
     ("name", "value"), [("kasai", "USHCN"), ("nips", "meteo"), ("methods", "lasso")]
 )
-def test_what_is_not_known_is_named(name, value):
+def test_unknown_settings_are_named_in_the_error(name, value):
     with pytest.raises(ValueError, match=rf"{name} must be among .*; got \['{value}'\]"):
         Config(**{name: (value,)})
 
@@ -289,7 +289,7 @@ def test_the_command_names_what_is_missing(tmp_path, monkeypatch, capfd):
 def test_the_report_has_the_section(made):
     page = (made / "report" / "report.html").read_text()
     assert "Published forecasts" in page
-    assert str(made.parent) not in page  # the folder of the data is nobody else's business
+    assert str(made.parent) not in page  # the page does not contain the folder of the data
 
 
 # ---------------------------------------------------------------- the published files

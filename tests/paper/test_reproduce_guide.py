@@ -62,7 +62,7 @@ def test_results_are_carried_into_the_guide(meteo_dir, tmp_path):
     }
 
 
-def test_what_was_not_run_keeps_its_former_numbers(tmp_path):
+def test_sections_of_skipped_experiments_keep_their_numbers(tmp_path):
     report, docs = tmp_path / "report", tmp_path / "docs"
     reproduce({"runtime": tiny_runtime(sizes=((4, 3, 3),))}, report, progress=silent)
     for folder in ("images", "results"):

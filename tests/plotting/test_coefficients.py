@@ -143,7 +143,7 @@ class Uniform:
 
 
 @pytest.mark.parametrize("kind", ["entry", "simultaneous"])
-def test_honest_intervals_are_near_the_diagonal(kind, tmp_path):
+def test_correct_intervals_are_near_the_diagonal(kind, tmp_path):
     y = np.random.default_rng(0).uniform(size=(2000, 2, 2))
     display = IntervalCalibrationDisplay.from_estimator(Uniform(), y[:, 0], y, kind=kind)
     assert_allclose(display.observed, display.nominal, atol=0.03)
@@ -154,7 +154,7 @@ def test_honest_intervals_are_near_the_diagonal(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["entry", "pooled", "simultaneous"])
-def test_intervals_of_a_search_are_honest(kind):
+def test_intervals_of_a_search_are_calibrated(kind):
     X, Y = toy(400, 4, (3, 2), noise=1.0)
     search = HOLRRCV([0.1, 1.0]).fit(X[:100], Y[:100])
     levels = (0.5, 0.7, 0.9)  # over other draws they vary by 0.04 where samples count as a whole

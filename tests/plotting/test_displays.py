@@ -73,7 +73,7 @@ def colours(display):
     return np.ptp(mesh.norm(mesh.get_array().compressed()))
 
 
-def test_what_differs_by_less_than_a_standard_error_looks_flat():
+def test_differences_below_a_standard_error_have_nearly_the_same_colour():
     assert colours(surface(spread=1.0).plot()) < 0.12
     assert colours(surface(spread=1000.0).plot()) > 0.8
     # Without standard errors rounding must not look like a landscape.
@@ -162,6 +162,11 @@ def test_displays_can_be_rendered(tmp_path):
     for Display in (RankSurfaceDisplay, SpectrumDisplay):
         Display.from_estimator(model).figure_.savefig(tmp_path / "picture.png")
         assert (tmp_path / "picture.png").stat().st_size > 1000
+
+
+def test_the_error_surface_of_a_single_fit_is_an_error_that_names_searches():
+    with pytest.raises(TypeError, match="needs a search, such as HOLRRCV; got a HOLRR"):
+        RankSurfaceDisplay.from_estimator(HOLRR(2).fit(*data()))
 
 
 def test_profile_is_the_section_of_the_surface_through_the_choice():

@@ -233,7 +233,7 @@ def test_a_clearly_better_model_is_said_to_be_better():
     assert "0 of" not in words
 
 
-def test_a_model_without_skill_is_said_to_have_none():
+def test_a_report_states_that_a_model_has_no_skill():
     found = evaluation(1.1, 1.1)
     assert "do not show that the inputs predict" in " ".join(conclusion(found))
     assert "collect more samples" in " ".join(next_steps(found, HOLRR()))

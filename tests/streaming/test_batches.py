@@ -255,7 +255,7 @@ def batches():
         yield rng.normal(size=(20, 5)) + i, rng.normal(size=(20, 4, 3)) - i
 
 def main(path):
-    for line in sys.stdin:  # a new process for each line, at the price of one import for all
+    for line in sys.stdin:  # a new process for each line, but only one import for all
         pid = os.fork()
         if pid == 0:
             os.write(1, f"{os.getpid()}\\n".encode())

@@ -27,7 +27,7 @@ ALPHAS = [0.0, 0.1, 1000.0]
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two worker processes, which compute as long as the fixture lives."""
+    """Two worker processes, which compute while the fixture exists."""
     with (
         distributed.LocalCluster(
             n_workers=2,

@@ -18,9 +18,9 @@ _ABOUT_INPUTS = (
     "be left out."
 )
 _ABOUT_MISSING = (
-    "If such entries are missing outputs, RLS, LRR, HOLRR and their searches fit the other entries "
-    'of dense data in memory with missing="ignore"; call compute() on Dask arrays and toarray() on '
-    "a sparse X first. Otherwise drop these samples or impute the values."
+    'To leave missing outputs out of the fit, pass missing="ignore" to RLS, LRR, HOLRR or one of '
+    "their searches (call compute() on Dask arrays and toarray() on a sparse X first). Otherwise "
+    "drop these samples or impute the values."
 )
 SAME_OUTPUTS = (
     "Batches, files, Dask arrays and samples with a sparse X must lack the same outputs in every "

@@ -49,7 +49,7 @@ def check_output_weight(output_weight: Any, shape: Sequence[int]) -> tuple[np.nd
     ----------
     output_weight : array of shape (d1, ..., dp), or list or tuple of p vectors
         The array must be a product over the modes, apart from entries that are zero or NaN. In a
-        sequence, None stands for ones.
+        sequence, None means weights of one.
     shape : sequence of int
         ``(d1, ..., dp)``.
 
@@ -228,7 +228,7 @@ def weight_of_outputs(output_weight: Any, shape: Sequence[int]) -> np.ndarray:
     Parameters
     ----------
     output_weight : array of shape (d1, ..., dp), or list or tuple of p vectors
-        In a sequence, None stands for ones.
+        In a sequence, None means weights of one.
     shape : sequence of int
         ``(d1, ..., dp)``.
 

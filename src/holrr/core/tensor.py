@@ -76,7 +76,7 @@ def mode_product(T: Array, M: Array, mode: int) -> Array:
 def multi_mode_product(
     T: Array, matrices: Sequence[Array | None], *, skip: int | None = None, transposed: bool = False
 ) -> Array:
-    """Return ``T x_0 M_0 x_1 M_1 ...`` (or with the transposes); None stands for the identity.
+    """Return ``T x_0 M_0 x_1 M_1 ...`` (or with the transposes); None means the identity.
 
     The product that shrinks the tensor most is computed first, so that the others are cheap.
     """
@@ -207,7 +207,7 @@ class Tucker:
     ----------
     core : array of shape (R0, ..., Rp)
     factors : tuple of p + 1 arrays of shape (d_i, R_i)
-        None stands for the identity of size R_i, which is never stored.
+        None means the identity of size R_i, which is never stored.
     leading : tuple of int
         Modes whose factors contain leading directions, in order. `truncate` keeps the first of
         these directions, which gives the fit of lower rank. Other modes cannot be truncated.

@@ -181,9 +181,10 @@ def name_by_hand(
     sizes = ["any" if v is None else v.size if v.ndim == 1 else v.shape for v in found.values()]
     fits = [size in ("any", n) for size, n in zip(sizes, shape, strict=False)]
     if len(found) != len(shape) or not all(fits):
+        modes = "1 mode of size" if len(found) == 1 else f"{len(found)} modes of sizes"
         raise ValueError(
-            f"the output modes have sizes {tuple(shape)}; got names for {len(found)} modes of sizes"
-            f" {tuple(sizes)}."
+            f"the output modes have sizes {tuple(shape)}; got names for {modes} {tuple(sizes)}. "
+            f"Name every output mode, and pass a list with the labels of its entries, or None."
         )
     coords: dict[str, Any] = {d: ((d,), v, {}) for d, v in found.items() if v is not None}
     return replace(labels or Labels(), outputs=Grid(tuple(found), tuple(shape), coords))
@@ -385,7 +386,11 @@ def how_to_match(name: str, dim: str, found: np.ndarray, known: np.ndarray) -> s
     found, known : array
         Coordinates of the argument and of the fit.
     """
-    if found.shape == known.shape and all(c.dtype.kind in "fiu" for c in (found, known)):
+    if found.size < known.size:
+        return f"Pass {name} with all entries of the fit along {dim!r}."
+    if found.size > known.size:
+        return f"Select the entries of the fit with {name}.sel({dim}=...)."
+    if all(c.dtype.kind in "fiu" for c in (found, known)):
         apart = float(np.max(np.abs(found.astype(float) - known.astype(float)), initial=0.0))
         if apart <= 1e-5 * float(np.max(np.abs(known), initial=0)):
             return (

@@ -119,6 +119,10 @@ def _of_kind(kind: Sequence[_SharedMode], n_columns: int, n_outputs: int) -> Own
 # ---------------------------------------------------------------- modes by their names
 
 
+def _listed(modes: list[str]) -> str:
+    return f"the modes {modes}" if modes else "no named modes"
+
+
 def _named(
     names: list[str] | None, grids: Sequence[Grid], outputs: Grid | None
 ) -> list[_SharedMode]:
@@ -131,9 +135,9 @@ def _named(
         shared = [d for d in in_y if d in in_x and _difference(d, grids, outputs) is None]
         if not shared:
             raise ValueError(
-                f"own='auto' needs modes of X and y with the same names and coordinates; X has the "
-                f"modes {in_x} and y has {in_y}. Give shared modes the same names, or pass a "
-                f"boolean array of shape (n_inputs, n_outputs)."
+                f"own='auto' needs modes of X and y with the same names and coordinates; X has "
+                f"{_listed(in_x)} and y has {_listed(in_y)}. Give shared modes the same names, or "
+                f"pass a boolean array of shape (n_inputs, n_outputs)."
             )
         names = shared
     for name in names:

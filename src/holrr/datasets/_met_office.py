@@ -79,7 +79,7 @@ def fetch_met_office(
     download_if_missing : bool, default=True
         Whether to download files that are not in the folder. If False, an error lists them.
     start, end : str, datetime64 or None, default="1960-01" and "2000-12"
-        First and last month, both included. None stands for the first or last month of all files.
+        First and last month, both included. None means the first or last month of all files.
     stations : sequence of str, "complete" or None, default=None
         Names of stations, in the desired order; ``"complete"`` for the stations without missing
         values from `start` to `end`, which are 16 for the default period; None for all 37.

@@ -58,7 +58,10 @@ def read_container(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[s
     """
     with open(path, "rb") as file:
         if file.read(2) != b"PK":
-            raise ValueError(f"{os.fspath(path)!r} is not a holrr file.")
+            raise ValueError(
+                f"{os.fspath(path)!r} is not a holrr file. Read files of joblib, pickle or NumPy "
+                "with the library that wrote them."
+            )
         try:
             with zipfile.ZipFile(file) as archive:
                 _check_members(archive, os.fstat(file.fileno()).st_size)

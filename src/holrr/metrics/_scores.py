@@ -57,7 +57,7 @@ def r2(
     output_weight : array of shape (d1, ..., dp), or list of p arrays of shape (d_i,), optional
         Weights of the outputs in sums and averages over outputs. They do not change the R2 of each
         output. With the `output_weight` of a model, the pooled R2 equals its `score`. In a list,
-        None stands for ones; xarray weights are matched by name.
+        None means weights of one; xarray weights are matched by name.
     average : {"pooled", "uniform"} or None, default="pooled"
         "pooled" divides the squared error of all outputs by their variance, so that outputs count
         in proportion to their variance. It equals ``multioutput="variance_weighted"`` of

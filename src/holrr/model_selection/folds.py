@@ -838,7 +838,14 @@ def check_splits(
         far = not on_host(Y) and type(splitter) in _COUNTING
         pairs = [(a, b) for a, b in splitter.split(X, None if far else to_numpy(Y), groups)]
     except (TypeError, ValueError) as error:
-        raise ValueError(f"cv={cv!r} does not split the {n} samples: {error}") from error
+        samples = "single sample" if n == 1 else f"{n} samples"
+        advice = ""
+        if groups is None and "groups" in str(error):
+            advice = " Pass the group of each sample: fit(X, y, groups=...)."
+        elif (cv is None or isinstance(cv, int)) and n < splitters.check_cv(cv).get_n_splits():
+            advice = f" Pass cv={n}, or fit more samples." if n > 1 else " Fit more samples."
+        message = f"cv={cv!r} does not split the {samples}: {str(error).rstrip('.')}.{advice}"
+        raise ValueError(message) from error
     if not pairs:
         raise ValueError(
             f"cv must yield at least one split; cv={cv!r} yields none. A generator can be used "

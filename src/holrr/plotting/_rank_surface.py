@@ -113,7 +113,12 @@ class RankSurfaceDisplay:
             The display.
         """
         estimator = last_step(estimator)
-        check_is_fitted(estimator, "best_index_")
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "best_index_"):
+            raise TypeError(
+                f"RankSurfaceDisplay needs a search, such as HOLRRCV; got a "
+                f"{type(estimator).__name__}, which has no cross-validated errors."
+            )
         results, index = estimator.cv_results_, estimator.best_index_
         # Choices other than penalty and ranks, such as a kernel, are fixed at their best value.
         n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0

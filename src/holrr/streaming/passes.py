@@ -178,7 +178,7 @@ def sums_of_block(
 
 
 def added(parts: Iterable[Any]) -> Any:
-    """Add up sums over blocks; None stands for a block without weight."""
+    """Add up sums over blocks; None means a block without weight."""
     some = [part for part in parts if part is not None]
     return reduce(add, some) if some else None
 
