@@ -174,8 +174,8 @@ def times(quick: bool, n_threads: int) -> dict[str, str]:
     ours, ridge, *_ = found.values()
     short = paragraph(
         f"A search over 13 penalties and all {50 * math.prod(shape):,} ranks of the first row "
-        f"takes {ours:.1f} s, {ours / ridge:.2f} times as long as scikit-learn's `RidgeCV` over the "
-        "penalties alone ([Model selection](model_selection.md#time))."
+        f"takes {ours:.1f} s, {ours / ridge:.2f} times as long as scikit-learn's `RidgeCV` over "
+        "the penalties alone ([Model selection](model_selection.md#time))."
     )
     stack = compare_with_stack(quick)
     print(f"\n{stack}", end="")

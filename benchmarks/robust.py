@@ -2,11 +2,11 @@
 
     python benchmarks/robust.py [--seeds 20] [--jobs 2] [--quick] [--write]
 
-Prints the tables of docs/robust.md, and writes them there with --write. Problems have 90 training samples and a signal of rank 2: ten
-normal inputs, or spectra of six substances at 300 wavelengths, with 4 x 5 outputs, and ten inputs
-with one output. The standard deviation of the noise is 0.1 or 0.5 of that of the signal. Errors are
-those on 500 new samples, with the variance of the noise, over the error of the squared loss on the
-training samples that are not wrong.
+Prints the tables of docs/robust.md, and writes them there with --write. Problems have 90 training
+samples and a signal of rank 2: ten normal inputs, or spectra of six substances at 300 wavelengths,
+with 4 x 5 outputs, and ten inputs with one output. The standard deviation of the noise is 0.1 or
+0.5 of that of the signal. Errors are those on 500 new samples, with the variance of the noise, over
+the error of the squared loss on the training samples that are not wrong.
 
 "One row of y" (X) multiplies the outputs (inputs) of one sample by five, "5 rows" and "9 rows" do
 so with as many samples, and "interchanged" moves the outputs of five samples to each other.
