@@ -3,12 +3,13 @@
     python benchmarks/forgetting.py [--quick] [--steps 200] [--repeats 3] [--write]
 
 The script prints the tables of docs/streaming.md, and writes them there with --write. In the first,
-coefficients of low rank drift: the factor of the inputs is a random walk. Every batch is predicted before the model is fitted to
-it. The error is that of the mean prediction, without the noise of the observations, relative to the
-size of the signal. The coverage is that of intervals of 1.645 standard deviations. In the second, a
-window moves over 100 parts, and its total is compared with the sum of all its parts. The
-third table compares predictions of decayed batches with those of a weighted fit, and predictions of
-a window that moves over 100 steps with those of refits to its samples.
+coefficients of low rank drift: the factor of the inputs is a random walk. Every batch is predicted
+before the model is fitted to it. The error is that of the mean prediction, without the noise of the
+observations, relative to the size of the signal. The coverage is that of intervals of 1.645
+standard deviations. In the second, a window moves over 100 parts, and its total is compared with
+the sum of all its parts. The third table compares predictions of decayed batches with those of a
+weighted fit, and predictions of a window that moves over 100 steps with those of refits to its
+samples.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
     python benchmarks/sparse_inputs.py [--quick] [--write]
 
-The script prints the tables of docs/sparse.md, and writes the first two there with --write. Every measurement runs in a separate process, whose
-peak memory comes from `getrusage`. The first table has fits to 100,000 samples and 10,000 features
-of density 1e-3. In its last row, the same process predicts and scores. A dense X would take 8 GB.
-The second table compares sparse and dense fits, and Ridge of scikit-learn, on inputs that fit into
-memory in both formats. The last table has the largest differences of sparse and dense fits.
+The script prints the tables of docs/sparse.md, and writes the first two there with --write. Every
+measurement runs in a separate process, whose peak memory comes from `getrusage`. The first table
+has fits to 100,000 samples and 10,000 features of density 1e-3. In its last row, the same process
+predicts and scores. A dense X would take 8 GB. The second table compares sparse and dense fits, and
+Ridge of scikit-learn, on inputs that fit into memory in both formats. The last table has the
+largest differences of sparse and dense fits.
 """
 
 from __future__ import annotations
