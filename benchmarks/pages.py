@@ -1,9 +1,10 @@
 """Sections of the pages that the scripts write, and the option with which they do so.
 
-A section is the text between ``<!-- NAME -->`` and ``<!-- end of NAME -->``. Every script has the
-option --write, which stores its results in docs/results and writes its sections. Without --write a
-script only prints, and --write is refused together with --quick. ``python benchmarks/all.py``
-passes --write to every script. ``python -m docs.pictures`` draws the pictures of stored results.
+A section is the text between ``<!-- NAME -->`` and ``<!-- end of NAME -->``. Every script that is a
+step of all.py has the option --write, which stores its results in docs/results and writes its
+sections. Without --write a script only prints, and --write is refused together with --quick.
+``python benchmarks/all.py`` passes --write to every script. ``python -m docs.pictures`` draws the
+pictures of stored results.
 """
 
 from __future__ import annotations
