@@ -88,7 +88,7 @@ STEPS = [
     Step("benchmarks/climatology.py", TARGETS, needs="meteo", minutes=10),
     Step("benchmarks/case_study.py", "case_study.md", needs="meteo", minutes=8),
     Step("benchmarks/when_it_helps.py", "when_it_helps.md"),
-    Step("benchmarks/libraries.py", "comparison.md", minutes=90),
+    Step("benchmarks/libraries.py", "comparison.md", minutes=45),
     Step("benchmarks/scaling.py", "scaling.md"),
     Step("benchmarks/standard_errors.py", "standard_errors.md", minutes=2),
     Step("benchmarks/streaming.py", f"streaming.md, {TARGETS}", minutes=10),
