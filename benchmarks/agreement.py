@@ -1,13 +1,15 @@
 """Agreement of fits and searches on a CUDA device with those of NumPy.
 
-    python benchmarks/agreement.py
+    python benchmarks/agreement.py [--quick] [--write]
 
 The script prints the largest relative difference of predictions, error surfaces, intervals and
-noise for each problem, and exits with an error if a difference exceeds 1e-8.
+noise for each problem, and exits with an error if a difference exceeds 1e-8. With --write it writes
+the largest difference of all into docs/developer_benchmarks.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import warnings
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from sklearn.base import clone
 
 import holrr
 from holrr.core.namespace import to_numpy
+from pages import paragraph, parse_options, write_section
 
 # Samples, features and outputs, on both sides of the size up to which the host computes the fit.
 PROBLEMS = [
@@ -79,10 +82,13 @@ def differences(here: Any, there: Any, X: np.ndarray, far: Any) -> Iterator[floa
         yield float(np.nanmax(np.abs(a - b)) / np.nanmax(np.abs(a)))
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="the first problem")
+    options = parse_options(parser, arguments)
     warnings.simplefilter("ignore")  # of penalties at the edge of a grid
     worst = 0.0
-    for n, d0, shape in PROBLEMS:
+    for n, d0, shape in PROBLEMS[: 1 if options.quick else None]:
         X, Y = data(n, d0, shape)
         far = [torch.asarray(A, device="cuda") for A in (X, Y)]
         found = {}
@@ -93,6 +99,14 @@ def main() -> None:
         worst = max(worst, found[name])
         print(f"{n} x {d0} -> {shape}: {len(found)} estimators, {found[name]:.1e} ({name})")
     print(f"{torch.cuda.get_device_name()}: {worst:.1e} at worst")
+    if options.write:
+        numbers = {7: "seven", 13: "thirteen"}
+        n_estimators, n_problems = (numbers.get(n, str(n)) for n in (len(found), len(PROBLEMS)))
+        text = paragraph(
+            f"Predictions, surfaces, intervals and noise of {n_estimators} estimators on "
+            f"{n_problems} problems differ by {worst:.0e} at most."
+        )
+        write_section("agreement on a GPU", text)
     sys.exit(worst > TOLERANCE)
 
 

@@ -1,6 +1,6 @@
 """Forecasts of next month's weather at British stations: the case study of the documentation.
 
-    python benchmarks/case_study.py [--meteo FOLDER] [--quick]
+    python benchmarks/case_study.py [--meteo FOLDER] [--quick] [--write]
 
 The station files of the Met Office are read from FOLDER, by default $HOLRR_METEO_DIR or the folder
 in which `fetch_met_office` keeps its downloads. Months up to December 1986 train, the later ones
@@ -8,9 +8,9 @@ test. All methods choose their hyperparameters by the same five contiguous folds
 months: ridge regression and HOLRR from the default grid of penalties, PLS from 1 to 30 components
 of scaled or unscaled columns, gradient boosting from two sizes of trees and up to 150 of them.
 
-Prints the table of docs/case_study.md, and writes the figures to docs/results/case_study.csv and
-docs/results/case_study_outputs.csv. With --quick gradient boosting is left out and nothing is
-written.
+Prints the table of docs/case_study.md. With --write it writes the table there, and the figures to
+docs/results/case_study.csv and docs/results/case_study_outputs.csv. With --quick gradient boosting
+is left out.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ from sklearn.model_selection import GridSearchCV, KFold
 from holrr import HOLRRCV, RLSCV
 from holrr.datasets import fetch_met_office
 from holrr.report import Evaluation
+from pages import DOCS, parse_options, write_section
+from pages import table as page_table
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+RESULTS = DOCS / "results"
 N_LAGS, LAST_TRAINING_MONTH = 3, "1986-12"
 FOLDS = KFold(5)
 BEST = "HOLRRCV, blocks and own inputs"
@@ -155,11 +157,25 @@ def predictions(data: Data, quick: bool) -> tuple[dict[str, np.ndarray], dict[st
     return found, seconds, best
 
 
-def main() -> None:
+def table(rows: list[dict[str, str]]) -> str:
+    """Return the table of the page from the rows of the file."""
+    head = ["method", "RMSE", "squared error below that of the calendar mean"]
+    head += ["gain of the first row over this row, with 95 % interval", "time"]
+    lines = []
+    for k, row in enumerate(rows):
+        skill, gain, low, high = (
+            f"{100 * float(row[key]):.1f} %" for key in ("skill", "gain", "low", "high")
+        )
+        gain = f"{gain} ({low} to {high})" if k else ""
+        lines.append([row["method"], row["rmse"], skill, gain, f"{row['seconds']} s"])
+    return page_table(head, lines)
+
+
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--meteo", default=os.environ.get("HOLRR_METEO_DIR"))
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="without gradient boosting")
+    options = parse_options(parser, arguments)
     warnings.simplefilter("ignore")
     data = load(options.meteo)
     found, seconds, best = predictions(data, options.quick)
@@ -181,14 +197,14 @@ def main() -> None:
                 "seconds": f"{seconds[name]:.1f}",
             }
         )
-    for row in rows:
-        print(" | ".join(row.values()))
+    print(f"\n{table(rows)}")
     low, high = best.predict_interval(data.test[0], 0.9)
     inside = (low.values <= observed.values) & (observed.values <= high.values)
     print(f"90 % intervals contain {inside.mean():.3f} of the test observations")
     print(best.block_alphas_, best.best_estimator_.own)
-    if options.quick:
+    if not options.write:
         return
+    write_section("case study", table(rows))
     write(RESULTS / "case_study.csv", rows)
     stations, variables = observed["station"].values, observed["variable"].values
     write(

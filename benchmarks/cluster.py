@@ -1,6 +1,7 @@
 """A fit, a search and predictions on a Dask cluster whose workers have little memory.
 
     python benchmarks/cluster.py [--size 10] [--workers 2] [--memory 2] [--folder FOLDER] [--quick]
+                                 [--write]
 
 The cluster generates Y of the given size in gigabytes as a Zarr array in the folder (by default the
 folder of temporary files), and writes the predictions to another array. Both are deleted at the
@@ -8,7 +9,8 @@ end. Workers are processes with one thread and limited memory in gigabytes. A wo
 its memory is killed, and the run fails. For each step, the script prints the time, the peak memory
 of every worker (its largest resident set during the step), the number of computations, the bytes of
 the graphs that the client sent, the bytes of the results, and the bytes that workers fetched from
-each other. The slopes at the end extrapolate the numbers to other clusters.
+each other. The slopes at the end extrapolate the numbers to other clusters. With --write the script
+writes the steps into docs/streaming.md and the slopes into docs/scaling.md.
 """
 
 from __future__ import annotations
@@ -34,12 +36,24 @@ import zarr
 from distributed import Client, LocalCluster
 
 from holrr import HOLRR, HOLRRCV, Moments
+from pages import parse_options, write_section
+from pages import table as page_table
 
 N_FEATURES, OUTPUTS, RANK = 50, (25, 10, 10), (5, 5, 5, 5)
 ROW = 8 * math.prod(OUTPUTS)
 CHUNK = 5000  # samples: 100 MB of outputs
 MISSING = np.zeros(OUTPUTS, dtype=bool)
 MISSING[3], MISSING[7, 2:5, 4] = True, True  # a whole slice, and some single cells
+# Names of the steps in the table of docs/streaming.md.
+STEPS = {
+    "generate into Zarr": "generate into Zarr",
+    "fit HOLRR": "`HOLRR.fit`",
+    "fit HOLRRCV, 5 folds": "`HOLRRCV.fit`, 5 folds",
+    "fit HOLRR, fixed mask and weights": "`HOLRR.fit`, fixed mask and weights",
+    "score": "`score`",
+    "predict, lazily": "`predict`",
+    "predictions into Zarr": "predictions into Zarr",
+}
 AREA = [np.cos(np.linspace(-1.4, 1.4, OUTPUTS[0])), None, None]
 
 
@@ -165,9 +179,16 @@ def step(client: Client, name: str, call: Callable[[], Any]) -> tuple[Any, Count
 # ---------------------------------------------------------------- the run
 
 
-def run(client: Client, folder: Path, n: int, chunk: int) -> None:
+def run(client: Client, folder: Path, n: int, chunk: int) -> dict[str, str]:
+    """Run and print all steps, and return the tables of the pages by the name of their section."""
     # With this many samples, the smallest penalty is the best.
     warnings.filterwarnings("ignore", message="The best penalty")
+    done: dict[str, Counts] = {}
+
+    def step_of(name: str, call: Callable[[], Any]) -> Any:
+        found, done[name] = step(client, name, call)
+        return found
+
     stored_X, stored_Y = str(folder / "X.zarr"), str(folder / "Y.zarr")
     lazy_X, lazy_Y = generate(n, chunk)
 
@@ -176,22 +197,43 @@ def run(client: Client, folder: Path, n: int, chunk: int) -> None:
         da.to_zarr(lazy_X, stored_X, **plain)
         da.to_zarr(lazy_Y, stored_Y, **plain)
 
-    step(client, "generate into Zarr", store)
+    step_of("generate into Zarr", store)
     X, Y = da.from_zarr(stored_X), da.from_zarr(stored_Y)
-    model, fit = step(client, "fit HOLRR", lambda: HOLRR(rank=RANK).fit(X, Y))
+    model = step_of("fit HOLRR", lambda: HOLRR(rank=RANK).fit(X, Y))
     search = HOLRRCV(alphas=[0.1, 10.0, 1000.0], cv=5, max_rank=6)
-    step(client, "fit HOLRRCV, 5 folds", lambda: search.fit(X, Y))
+    step_of("fit HOLRRCV, 5 folds", lambda: search.fit(X, Y))
     masked = da.where(MISSING, np.nan, Y)
     weighted = HOLRR(rank=RANK, missing="ignore", output_weight=AREA)
-    step(client, "fit HOLRR, fixed mask and weights", lambda: weighted.fit(X, masked))
-    step(client, "score", lambda: model.score(X, Y))
+    step_of("fit HOLRR, fixed mask and weights", lambda: weighted.fit(X, masked))
+    step_of("score", lambda: model.score(X, Y))
 
-    prediction, lazily = step(client, "predict, lazily", lambda: model.predict(X))
-    assert lazily.computes == 0
+    prediction = step_of("predict, lazily", lambda: model.predict(X))
+    assert done["predict, lazily"].computes == 0
     path = str(folder / "predicted.zarr")
-    step(client, "predictions into Zarr", lambda: da.to_zarr(prediction, path, compressors=None))
+    step_of("predictions into Zarr", lambda: da.to_zarr(prediction, path, compressors=None))
     check(X, Y, path, model, weighted)
-    slopes(client, (stored_X, stored_Y), n, fit, chunk)
+    growth = slopes(client, (stored_X, stored_Y), n, done["fit HOLRR"], chunk)
+    return {"cluster": steps_table(done), "slopes on a cluster": growth}
+
+
+def steps_table(done: dict[str, Counts]) -> str:
+    """Return the table of docs/streaming.md; a step that computes nothing moves nothing."""
+    head = ["step", "seconds", "peak memory of the workers", "computations", "graph sent"]
+    rows = []
+    for name, counts in done.items():
+        memory = ", ".join(f"{bytes_ / 1e9:.2f}" for bytes_ in counts.peaks)
+        seconds = f"{counts.seconds:.0f}" if counts.seconds >= 10 else f"{counts.seconds:.1f}"
+        cells = [STEPS[name], seconds, f"{memory} GB", str(counts.computes)]
+        if counts.computes:
+            result = "" if "Zarr" in name else megabytes(counts.result_bytes)
+            cells += [megabytes(counts.graph_bytes), result, f"{counts.moved / 1e6:.0f} MB"]
+        rows.append([*cells, "", "", ""][:7])
+    return page_table([*head, "result", "moved"], rows, "lrlrrrr")
+
+
+def megabytes(n_bytes: int) -> str:
+    value = n_bytes / 1e6
+    return f"{value:.1f} MB" if value >= 1 else f"{value:.2f} MB"
 
 
 def check(X: da.Array, Y: da.Array, path: str, model: Any, weighted: Any) -> None:
@@ -224,8 +266,8 @@ def first_chunks(path: str, k: int, chunk: int) -> da.Array:
     return da.map_blocks(rows_of, path=path, chunks=chunks, dtype=float, meta=meta)
 
 
-def slopes(client: Client, paths: tuple[str, str], n: int, whole: Counts, chunk: int) -> None:
-    """Print the growth of the counts of a fit with the number of chunks."""
+def slopes(client: Client, paths: tuple[str, str], n: int, whole: Counts, chunk: int) -> str:
+    """Print the growth of the counts of a fit with the number of chunks, and return a table."""
     rows, n_chunks = [], -(-n // chunk)
     for share in (8, 4, 2):
         k = max(2, n_chunks // share)
@@ -237,15 +279,49 @@ def slopes(client: Client, paths: tuple[str, str], n: int, whole: Counts, chunk:
     size = moment_bytes(N_FEATURES, math.prod(OUTPUTS))
     print(f"a set of moments takes {size / 1e6:.3f} MB, a chunk of the outputs "
           f"{chunk * ROW / 1e6:.1f} MB")  # fmt: skip
+    of_chunk = {}
     for name, unit in (("seconds", 1.0), ("tasks", 1.0), ("graph_bytes", 1e3), ("moved", 1e6)):
         values = np.array([getattr(counts, name) for _, counts in rows]) / unit
         slope, constant = np.polyfit(k, values, 1)
+        of_chunk[name] = slope
         print(f"  {name:12s} {slope:10.4f} a chunk, and {constant:9.3f}  (units of {unit:g})")
     moved = np.polyfit(k, [counts.moved / size for _, counts in rows], 1)[0]
     print(f"  sets of moments moved between workers, a chunk: {moved:.3f}; no more than "
           f"{edges(n_chunks) / n_chunks:.3f} on any cluster")  # fmt: skip
-    print(f"  a merge of four sets of moments takes {1e3 * merge_seconds():.1f} ms")
-    print(f"  a task that does nothing takes {1e3 * task_seconds(client):.2f} ms")
+    merge, empty = 1e3 * merge_seconds(), 1e3 * task_seconds(client)
+    print(f"  a merge of four sets of moments takes {merge:.1f} ms")
+    print(f"  a task that does nothing takes {empty:.2f} ms")
+    busy = of_chunk["seconds"] * len(whole.peaks)  # workers have one thread
+    most = edges(n_chunks) / n_chunks
+    rows = [
+        [
+            "time of a thread",
+            f"{busy:.2f} s",
+            f"{chunk * ROW / 1e6:.0f} MB of `y` are read, checked and reduced",
+        ],
+        [
+            "tasks",
+            f"{of_chunk['tasks']:.2f}",
+            "at most slightly more than 4/3, if reading and reducing are one task",
+        ],
+        [
+            "graph",
+            f"{of_chunk['graph_bytes']:.2f} kB",
+            "the same, plus 1 byte for each sample for folds and 8 bytes for `sample_weight`",
+        ],
+        [
+            "sets of moments moved",
+            f"{moved:.2f}",
+            f"at most {most:.2f}: each set that is merged on another machine",
+        ],
+        ["merge of four sets", f"{merge:.1f} ms", "proportional to `M`"],
+        [
+            "empty task",
+            f"{empty:.0f} ms",
+            "for a scheduler that shares two busy cores with the workers",
+        ],
+    ]
+    return page_table(["for each chunk", "measured", "on any cluster"], rows, "lrl")
 
 
 def merge_seconds(repeats: int = 5) -> float:
@@ -290,14 +366,14 @@ def edges(n_leaves: int, fan_in: int = 4) -> int:
     return total
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=float, default=10.0, help="gigabytes of Y")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory", type=float, default=2.0, help="gigabytes of each worker")
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--quick", action="store_true", help="0.5 GB, in chunks of 10 MB")
-    options = parser.parse_args()
+    options = parse_options(parser, arguments)
     size, chunk = (0.5e9, CHUNK // 10) if options.quick else (1e9 * options.size, CHUNK)
     free = shutil.disk_usage(options.folder or tempfile.gettempdir()).free
     if free < 2.2 * size:
@@ -317,7 +393,11 @@ def main() -> None:
     ):
         idle = " ".join(f"{bytes_ / 1e9:.2f}" for bytes_ in client.run(peak).values())
         print(f"memory of idle workers: {idle} GB")
-        run(client, Path(folder), n, chunk)
+        texts = run(client, Path(folder), n, chunk)
+    for name, text in texts.items():
+        print(f"\n{text}", end="")
+        if options.write:
+            write_section(name, text)
 
 
 if __name__ == "__main__":

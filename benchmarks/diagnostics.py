@@ -1,6 +1,6 @@
 """Diagnostics: false alarms, what is found, and how long fits and predictions take with them.
 
-    python benchmarks/diagnostics.py [--part NAME ...] [--quick]
+    python benchmarks/diagnostics.py [--part NAME ...] [--quick] [--write]
 
 Five parts, each a Markdown table:
 
@@ -15,7 +15,9 @@ Five parts, each a Markdown table:
 - fits: time of fits with the model of the inputs, as a multiple of that without;
 - predictions: the same for `predict` with and without `check_inputs`.
 
-Times are seconds of the processor, least of several turns, on one thread. About five minutes.
+Times are seconds of the processor, least of several turns, on one thread. About five minutes. With
+--write every part but the last writes a section of docs/diagnostics.md, which shows some columns of
+the table.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ from holrr import HOLRR, HOLRRCV, RLS, RLSCV, TraceNormRegression
 from holrr.core.input_model import fit_input_model
 from holrr.data.validation import Names
 from holrr.diagnostics import find_outliers
+from pages import parse_options, printed, span, table, table_lines, write_section
 
+Rows = Iterator[list[str]]
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 LEVELS = (0.95, 0.99)
 
@@ -74,12 +78,12 @@ CASES: list[tuple[str, Draw, int, int]] = [
     ("spherical", spherical(20), 200, 20),
     ("autoregressive, 0.7", autoregressive(20), 200, 20),
     ("three directions and noise", spiked(20), 200, 20),
-    ("decaying as 1/j", decaying(20), 200, 20),
+    ("variances that fall as $1/j^2$", decaying(20), 200, 20),
     ("t with 4 degrees of freedom", heavy(20), 200, 20),
     ("spherical", spherical(5), 60, 5),
     ("three directions and noise", spiked(300), 45, 300),
     ("autoregressive, 0.95", autoregressive(300, 0.95), 100, 300),
-    ("decaying as 1/j", decaying(300), 100, 300),
+    ("variances that fall as $1/j^2$", decaying(300), 100, 300),
 ]
 
 
@@ -100,7 +104,7 @@ def unusual() -> Iterator[tuple[str, np.ndarray, np.ndarray | None]]:
     """Name, ordinary rows, and unusual ones; of None, an input is moved by six deviations."""
     rng = np.random.default_rng(0)
     yield (
-        "spectra; a further band of 0.05",
+        "spectra; a further band of 5 % of the others",
         spectra(rng, 800),
         spectra(rng, 200) + 0.05 * band(0.25, 0.02),
     )
@@ -108,12 +112,16 @@ def unusual() -> Iterator[tuple[str, np.ndarray, np.ndarray | None]]:
     field = autoregressive(300, 0.99)
     spread = np.logspace(0, 1.5, 300)
     yield "field; times 2", field(rng, 600) * spread, 2 * field(rng, 200) * spread
-    yield "twelve units; one input by 6 deviations", mixed(12)(rng, 600), None
+    yield (
+        "twelve inputs in units from $10^{-6}$ to $10^5$; one input 6 standard deviations off",
+        mixed(12)(rng, 600),
+        None,
+    )
     data = datasets.load_diabetes(scaled=False)
-    yield "diabetes; one input by 6 deviations", data.data, None
+    yield "patients with diabetes; one input 6 standard deviations off", data.data, None
     for name, load, known in (
-        ("wine 1 and 2; wine 3", datasets.load_wine, (0, 1)),
-        ("benign; malignant", datasets.load_breast_cancer, (1,)),
+        ("wines of two growers; of a third one", datasets.load_wine, (0, 1)),
+        ("benign tumours; malignant ones", datasets.load_breast_cancer, (1,)),
         ("digits 0-4; 5-9", datasets.load_digits, range(5)),
     ):
         data = load()
@@ -141,9 +149,11 @@ def usual_limits(X: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
-def inputs(quick: bool) -> Iterator[str]:
-    yield "| inputs | N | d | T2 5 % | Q 5 % | T2 1 % | Q 1 % | usual: T2 5 % | Q 5 % | Q 1 % |"
-    yield "|:--|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+def inputs(quick: bool) -> Rows:
+    yield [
+        *("inputs", "N", "d", "T2 at 5 %", "Q at 5 %", "T2 at 1 %", "Q at 1 %"),
+        *("usual T2 at 5 %", "usual Q at 5 %", "usual Q at 1 %"),
+    ]
     for name, draw, n, d in CASES[: 2 if quick else None]:
         ours, theirs = [], []
         for seed in range(2 if quick else 20):
@@ -156,8 +166,7 @@ def inputs(quick: bool) -> Iterator[str]:
             theirs.append(usual_limits(X, new))
         (a, b), (c, e) = 100 * np.mean(ours, axis=0)
         (f, g), (_, h) = 100 * np.mean(theirs, axis=0)
-        cells = " | ".join(f"{v:.1f}" for v in (a, b, c, e, f, g, h))
-        yield f"| {name} | {n} | {d} | {cells} |"
+        yield [name, str(n), str(d), *(f"{v:.1f}" for v in (a, b, c, e, f, g, h))]
 
 
 # ---------------------------------------------------------------- units
@@ -204,10 +213,10 @@ def standardised(X: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return lambda new: outside(new / scale)
 
 
-def units(quick: bool) -> Iterator[str]:
+def units(quick: bool) -> Rows:
     methods = (ours, plain_sums, standardised)
-    yield "| rows; unusual rows | ours | plain sums | standardised | ours, false | plain | stand. |"
-    yield "|:--|--:|--:|--:|--:|--:|--:|"
+    names = [r"with $\psi_j$", "plain sum", "standardised first"]
+    yield ["rows; unusual rows", *names, *(f"{name}, false alarms" for name in names)]
     for name, X, new in list(unusual())[: 2 if quick else None]:
         found, false = [], []
         for seed in range(2 if quick else 8):
@@ -223,13 +232,13 @@ def units(quick: bool) -> Iterator[str]:
             false.append([np.mean(rule(test)) for rule in rules])
         cells = [f"{100 * v:.0f} %" for v in np.mean(found, axis=0)]
         cells += [f"{100 * v:.1f} %" for v in np.mean(false, axis=0)]
-        yield f"| {name} | {' | '.join(cells)} |"
+        yield [name, *cells]
 
 
 # ---------------------------------------------------------------- outliers
 
 
-def outliers(quick: bool) -> Iterator[str]:
+def outliers(quick: bool) -> Rows:
     kinds: dict[str, Any] = {
         "independent, normal": lambda rng, shape: rng.normal(size=shape),
         "half of it common to all outputs": lambda rng, shape: (
@@ -237,8 +246,7 @@ def outliers(quick: bool) -> Iterator[str]:
         ),
         "t with 5 degrees of freedom": lambda rng, shape: rng.standard_t(5, size=shape),
     }
-    yield "| noise | samples | above 5 % | above 1 % | wrong row named |"
-    yield "|:--|--:|--:|--:|--:|"
+    yield ["noise of 4 x 5 outputs", "samples", "at 5 %", "at 1 %", "wrong row named"]
     W = np.random.default_rng(5).normal(size=(6, 4, 5))
     for name, noise in kinds.items():
         for n in (90, 300):
@@ -253,7 +261,7 @@ def outliers(quick: bool) -> Iterator[str]:
                 result = find_outliers(RLSCV([1.0]).fit(X, Y))
                 named.append(result.outside[seed] and result.order[0] == seed)
             a, b = 100 * np.mean(shares, axis=0)
-            yield f"| {name} | {n} | {a:.1f} | {b:.1f} | {100 * np.mean(named):.0f} % |"
+            yield [name, str(n), f"{a:.1f}", f"{b:.1f}", f"{100 * np.mean(named):.0f} %"]
 
 
 # ---------------------------------------------------------------- times
@@ -284,12 +292,11 @@ def without_model(call: Callable[[], Any]) -> Callable[[], Any]:
     return run
 
 
-def fits(quick: bool) -> Iterator[str]:
-    yield "| fit | with, ms | without, ms | ratio |"
-    yield "|:--|--:|--:|--:|"
+def fits(quick: bool) -> Rows:
+    yield ["fit", "inputs", "with, ms", "without, ms", "ratio"]
     rng = np.random.default_rng(0)
-    sizes = [(100, 10, (12, 8, 6)), (500, 1000, (20, 20)), (5000, 500, (20, 20))]
-    sizes += [(400, 50, (20, 20)), (90, 700, (10, 6)), (60, 20_000, (10, 6))]
+    sizes = [(100, 10, (12, 8, 6)), (400, 50, (20, 20)), (90, 700, (10, 6))]
+    sizes += [(500, 1000, (20, 20)), (5000, 500, (20, 20)), (60, 20_000, (10, 6))]
     for n, d, shape in sizes[: 1 if quick else None]:
         X, Y = rng.normal(size=(n, d)), rng.normal(size=(n, *shape))
         models: list[Any] = [HOLRR(rank=3), RLS()]
@@ -299,13 +306,29 @@ def fits(quick: bool) -> Iterator[str]:
             call = lambda model=model, X=X, Y=Y: model.fit(X, Y)  # noqa: E731
             slow = isinstance(model, HOLRRCV) or n * d > 10**6
             a, b = least([call, without_model(call)], 2 if quick else 7 if slow else 25)
-            name = type(model).__name__
-            yield f"| {name}, {n} x {d} -> {shape} | {1e3 * a:.2f} | {1e3 * b:.2f} | {a / b:.2f} |"
+            times = [f"{1e3 * a:.2f}", f"{1e3 * b:.2f}", f"{a / b:.2f}"]
+            yield [f"`{type(model).__name__}`", f"{n:,} x {d:,}", *times]
 
 
-def predictions(quick: bool) -> Iterator[str]:
-    yield "| rows | with, ms | without, ms | ratio |"
-    yield "|:--|--:|--:|--:|"
+def fits_section(rows: list[list[str]]) -> str:
+    """Return the table of the page: how much longer fits and searches take."""
+    shown, ratios, sizes = [], [], []
+    for name, size, after, before, ratio in rows:
+        if name == "`HOLRR`":
+            more = float(after) - float(before)
+            milliseconds = f"{more:.1f} ms" if more < 3 else f"{more:.0f} ms"
+            shown.append(
+                [f"{name}, {size} inputs", milliseconds, f"{100 * float(ratio) - 100:.0f} %"]
+            )
+        elif name in ("`RLSCV`", "`HOLRRCV`"):
+            ratios.append(100 * float(ratio) - 100)
+            sizes.append(size)
+    name = f"`RLSCV`, `HOLRRCV`, {' and '.join(dict.fromkeys(sizes))} inputs"
+    return table(["fit", "longer by", ""], [*shown, [name, "", f"{span(ratios, '.0f')} %"]])
+
+
+def predictions(quick: bool) -> Rows:
+    yield ["rows", "with, ms", "without, ms", "ratio"]
     rng = np.random.default_rng(0)
     for d in (10, 500):
         X, Y = rng.normal(size=(600, d)), rng.normal(size=(600, 20, 20))
@@ -320,23 +343,47 @@ def predictions(quick: bool) -> Iterator[str]:
 
             a, b = least([lambda: run(True), lambda: run(False)], 2 if quick else 9)
             a, b = a / times, b / times
-            yield f"| {n} of {d} inputs | {1e3 * a:.3f} | {1e3 * b:.3f} | {a / b:.2f} |"
+            yield [f"{n} of {d} inputs", f"{1e3 * a:.3f}", f"{1e3 * b:.3f}", f"{a / b:.2f}"]
 
 
 PARTS = {f.__name__: f for f in (inputs, units, outliers, fits, predictions)}
+
+
+def section(part: str, head: list[str], rows: list[list[str]]) -> tuple[str, str] | None:
+    """Return the name and the text of the section that a part writes, if it writes one."""
+    if part == "fits":
+        return "time of diagnostics", fits_section(rows)
+    sections = {"inputs": "limits of inputs", "units": "unusual inputs", "outliers": "outliers"}
+    if part not in sections:
+        return None
+    hidden = ("usual T2 at 5 %", "false alarms")
+    shown = [k for k, name in enumerate(head) if not name.endswith(hidden)]
+    lines = [[line[k] for k in shown] for line in (head, *rows)]
+    return sections[part], table(lines[0], lines[1:])
+
+
+def kept(measured: Rows, rows: list[list[str]]) -> Rows:
+    """Yield the rows and add each of them to a list."""
+    for row in measured:
+        rows.append(row)
+        yield row
 
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--part", nargs="+", choices=tuple(PARTS), default=list(PARTS))
     parser.add_argument("--quick", action="store_true", help="a few seeds; says nothing else")
-    options = parser.parse_args(words)
+    options = parse_options(parser, words)
     warnings.filterwarnings("ignore", message="The best penalty")
     with threadpool_limits(1):
         for part in options.part:
             print(f"\n{part}\n")
-            for line in PARTS[part](options.quick):
-                print(line, flush=True)
+            measured = PARTS[part](options.quick)
+            head, rows = next(measured), []
+            printed(table_lines(head, kept(measured, rows)))
+            found = section(part, head, rows)
+            if options.write and found:
+                write_section(*found)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 """Forgetting old batches of a system that drifts, and the cost of rolling windows.
 
-    python benchmarks/forgetting.py [--steps 200] [--repeats 3]
+    python benchmarks/forgetting.py [--quick] [--steps 200] [--repeats 3] [--write]
 
-The script prints the tables of docs/streaming.md. In the first, coefficients of low rank drift:
-the factor of the inputs is a random walk. Every batch is predicted before the model is fitted to
-it. The error is that of the mean prediction, without the noise of the observations, relative to the
-size of the signal. The coverage is that of intervals of 1.645 standard deviations. In the second, a
-window moves over 100 parts, and its total is compared with the sum of all its parts. The
-third table compares predictions of decayed batches with those of a weighted fit, and predictions of
-a window that moves over 100 steps with those of refits to its samples.
+The script prints the tables of docs/streaming.md, and writes them there with --write. In the first,
+coefficients of low rank drift: the factor of the inputs is a random walk. Every batch is predicted
+before the model is fitted to it. The error is that of the mean prediction, without the noise of the
+observations, relative to the size of the signal. The coverage is that of intervals of 1.645
+standard deviations. In the second, a window moves over 100 parts, and its total is compared with
+the sum of all its parts. The third table compares predictions of decayed batches with those of a
+weighted fit, and predictions of a window that moves over 100 steps with those of refits to its
+samples.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from operator import add
 import numpy as np
 
 from holrr import HOLRR, LRR, RLS, Moments, RollingMoments
+from pages import parse_options, printed, table_lines, write_section
 
 N, D0, SHAPE, RANK = 40, 10, (6, 8), 2
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -86,25 +88,23 @@ def follow(name: str, n_steps: int, speed: float, seed: int) -> tuple[float, flo
     return error / size, inside / count, model.moments_.n_effective
 
 
-def table_of_drift(n_steps: int, repeats: int) -> None:
-    print("| | still | slow drift | fast drift | coverage at 90%, slow | effective samples |")
-    print("|---|---|---|---|---|---|")
+def rows_of_drift(n_steps: int, repeats: int) -> Iterator[list[str]]:
+    """Yield errors for three speeds, and coverage and number of samples for the second one."""
     speeds = (0.0, 0.05, 0.15)
     for name in METHODS:
         found = [[follow(name, n_steps, speed, s) for s in range(repeats)] for speed in speeds]
         errors, coverage, n = np.moveaxis(np.mean(found, axis=1), -1, 0)
-        shown = " | ".join(f"{error:.4f}" for error in errors)
-        print(f"| {name} | {shown} | {coverage[1]:.3f} | {n[1]:.0f} |")
+        shown = [f"{error:.4f}" for error in errors]
+        yield [name, *shown, f"{coverage[1]:.3f}", f"{n[1]:.0f}"]
 
 
-def table_of_windows(n_steps: int = 100) -> None:
+def rows_of_windows(n_steps: int = 100) -> Iterator[list[str]]:
+    """Yield the milliseconds of a step of a window, and of new sums of all parts."""
     rng = np.random.default_rng(0)
     parts = [
         Moments.from_arrays(rng.normal(size=(600, 300)), rng.normal(size=(600, 100)))
         for _ in range(8)
     ]
-    print("| parts | rolling, ms a step | adding up anew, ms a step | largest difference |")
-    print("|---|---|---|---|")
     for n_parts in (12, 36, 100):
         window, seen, difference = RollingMoments(n_parts), [], 0.0
         rolling = anew = 0.0
@@ -122,9 +122,8 @@ def table_of_windows(n_steps: int = 100) -> None:
                 off = np.abs(total.Sxx - expected.Sxx).max() / np.abs(expected.Sxx).max()
                 difference = max(difference, off)
         anew /= len(range(0, n_steps, 10))
-        print(
-            f"| {n_parts} | {1e3 * rolling / n_steps:.1f} | {1e3 * anew:.1f} | {difference:.0e} |"
-        )
+        times = [f"{1e3 * rolling / n_steps:.1f}", f"{1e3 * anew:.1f}"]
+        yield [str(n_parts), *times, f"{difference:.0e}"]
 
 
 def largest_differences(make: Callable[[], RLS | LRR | HOLRR], n_steps: int = 100) -> list[float]:
@@ -145,21 +144,35 @@ def largest_differences(make: Callable[[], RLS | LRR | HOLRR], n_steps: int = 10
     return found
 
 
-def table_of_differences() -> None:
-    print("| | decayed batches against a weighted fit | `RollingMoments(36)` against refits |")
-    print("|---|---|---|")
+def rows_of_differences(n_steps: int) -> Iterator[list[str]]:
+    """Yield the largest differences of each estimator."""
     for make in (RLS, lambda: LRR(RANK), lambda: HOLRR(RANK)):
-        decayed, moved = largest_differences(make)
-        print(f"| `{make()!r}` | {decayed:.0e} | {moved:.0e} |")
+        decayed, moved = largest_differences(make, n_steps)
+        yield [f"`{make()!r}`", f"{decayed:.0e}", f"{moved:.0e}"]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few batches, one simulation")
+    parser.add_argument("--steps", type=int, default=200, help="how many batches")
+    parser.add_argument("--repeats", type=int, default=3, help="how many simulations")
+    options = parse_options(parser, arguments)
+    steps, repeats = (20, 1) if options.quick else (options.steps, options.repeats)
+    head = ["", "no drift", "slow drift", "fast drift", "coverage at 90%, slow drift"]
+    drift = printed(table_lines([*head, "effective samples"], rows_of_drift(steps, repeats)))
+    print()
+    head = ["parts", "`RollingMoments`, ms", "new sum of all parts, ms", "largest difference"]
+    rows = rows_of_windows(20 if options.quick else 100)
+    windows = printed(table_lines(head, rows, "rrrr"))
+    print()
+    head = ["", "decayed batches and weighted fit", "`RollingMoments(36)` and refits"]
+    rows = rows_of_differences(20 if options.quick else 100)
+    differences = printed(table_lines(head, rows))
+    if options.write:
+        write_section("drift", drift)
+        write_section("rolling windows", windows)
+        write_section("differences of forgetting", differences)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=200, help="how many batches")
-    parser.add_argument("--repeats", type=int, default=3, help="how many simulations")
-    options = parser.parse_args()
-    table_of_drift(options.steps, options.repeats)
-    print()
-    table_of_windows()
-    print()
-    table_of_differences()
+    main()

@@ -2,9 +2,10 @@
 
     python benchmarks/gpu.py [--quick] [--repeats N]
 
-The script prints a Markdown table of medians over repeats. The two sides take turns after a
-warm-up, and the device is synchronised before and after each call. The rows of himalaya are left
-out if it is not installed.
+The script prints a Markdown table of medians over repeats. The rows are those of
+``benchmarks/table.py --gpu``, which writes them into docs/developer_benchmarks.md. The two
+sides take turns after a warm-up, and the device is synchronised before and after each call. The
+rows of himalaya are left out if it is not installed.
 """
 
 from __future__ import annotations

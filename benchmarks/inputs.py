@@ -13,8 +13,8 @@ Each of the four parts prints a Markdown table of measured values and targets:
 - the CPU time of both searches, 2000 x (20 x 15) -> 20 x 20; the searches take turns.
 
 Errors are means over seeds, on 200 test samples (1000 for white inputs). With --write the script
-writes the tables to docs/developer_benchmarks.md. Set OMP_NUM_THREADS=1 so that times do
-not depend on other programs. With 20 seeds, the script takes about four minutes on one core.
+writes the tables to docs/developer_benchmarks.md. The linear algebra uses one
+thread. With 20 seeds, the script takes about four minutes on one core.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
 
 from holrr import HOLRRCV, RLSCV
 from pages import parse_options, write_section
@@ -338,10 +339,11 @@ def main(arguments: list[str] | None = None) -> None:
         "Time of the search": lambda: times(*size),
     }
     lines: list[str] = []
-    for title, part in parts.items():
-        new = [f"{title}:", "", *part(), ""]
-        print("\n".join(new), flush=True)
-        lines += new
+    with threadpool_limits(1):
+        for title, part in parts.items():
+            new = [f"{title}:", "", *part(), ""]
+            print("\n".join(new), flush=True)
+            lines += new
     if args.write:
         write_section("tensor inputs", "\n".join(lines))
 

@@ -1,13 +1,14 @@
 """Kernel fits and searches, compared with KernelRidge of scikit-learn in one run.
 
-    python benchmarks/kernel.py [--repeats 5] [--threads 2] [--quick]
+    python benchmarks/kernel.py [--quick] [--repeats 5] [--threads 2] [--write]
 
 KernelRidge is fitted to the flattened outputs. In the first table, the methods take turns in every
 repeat, and their medians are compared. The second table compares the search over all ranks and 13
 penalties in 5 folds with searches over the same penalties alone: GridSearchCV of KernelRidge, and
 KernelRidgeCV of himalaya with one penalty for all outputs. The third part fits 100,000 samples with
 landmarks in a separate process, and prints the peak memory of this process including the data. The
-script takes about two minutes on two cores, or half a minute with --quick.
+script takes about two minutes on two cores, or half a minute with --quick. With --write it writes
+the tables of docs/developer_benchmarks.md and docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ from holrr.kernel import (
     KernelRLS,
     KernelRLSCV,
 )
+from pages import paragraph, parse_options, printed, table, table_lines, write_section
 
 ALPHAS = np.logspace(-4, 2, 13)
+SEARCHES = [(1000, (10, 10)), (2000, (5, 16, 5))]
+PEER, HIMALAYA = "GridSearchCV(KernelRidge)", "himalaya KernelRidgeCV"
 GAMMA = 0.05
 
 
@@ -61,30 +65,26 @@ def data(n: int, shape: tuple[int, ...], n_features: int = 20):
     return X, Y
 
 
-def report(names: list[str], times: list[float]) -> None:
-    for name, t in zip(names, times, strict=True):
-        print(f"  {name:<28} {t:8.3f} s   {t / times[0]:6.2f} times KernelRidge")
+def outputs_of(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))
 
 
-def single_fits(n: int, shape: tuple[int, ...], repeats: int) -> None:
-    print(f"one fit, N = {n}, Y {'x'.join(map(str, shape))}, rbf (target: at most 1.3)")
+def single_fits(n: int, shape: tuple[int, ...], repeats: int) -> Iterator[list[str]]:
+    """Yield name, seconds and ratio to KernelRidge of each fit (target: at most 1.3)."""
     X, Y = data(n, shape)
     flat = Y.reshape(n, -1)
     shared = {"kernel": "rbf", "gamma": GAMMA}
     ranks = (10, *(4 for _ in shape))
-    models = [
-        KernelRLS(**shared),
-        KernelLRR(10, **shared),
-        KernelHOLRR(ranks, **shared),
-        KernelHOLRR(ranks, fit_intercept=False, **shared),
-        KernelHOLRR(**shared),
-    ]
-    ridge = KernelRidge(alpha=1.0, **shared)
-    times = medians(
-        [lambda: ridge.fit(X, flat), *(lambda m=m: m.fit(X, Y) for m in models)], repeats
-    )
-    names = ["KernelRidge", "KernelRLS", "KernelLRR", "KernelHOLRR"]
-    report([*names, "KernelHOLRR, no intercept", "KernelHOLRR, full rank"], times)
+    fits = {
+        "KernelRidge, flattened outputs": (KernelRidge(alpha=1.0, **shared), flat),
+        "KernelRLS": (KernelRLS(**shared), Y),
+        "KernelLRR": (KernelLRR(10, **shared), Y),
+        "KernelHOLRR": (KernelHOLRR(ranks, **shared), Y),
+        "KernelHOLRR, full rank": (KernelHOLRR(**shared), Y),
+    }
+    times = medians([lambda m=m, y=y: m.fit(X, y) for m, y in fits.values()], repeats)
+    for name, t in zip(fits, times, strict=True):
+        yield [name, f"{t:.3f}", f"{t / times[0]:.2f}"]
 
 
 # ---------------------------------------------------------------- rows of benchmarks/table.py
@@ -120,8 +120,15 @@ def rows(quick: bool = False, repeats: int = 5) -> Iterator[tuple[str, float, fl
 # ---------------------------------------------------------------- the report
 
 
-def searches(n: int, shape: tuple[int, ...], repeats: int = 3) -> None:
-    print(f"search, N = {n}, Y {'x'.join(map(str, shape))}, 13 penalties, 5 folds, all ranks")
+def searches(n: int, shape: tuple[int, ...], repeats: int = 3) -> dict[str, float]:
+    """Measure searches over 13 penalties in five folds.
+
+    Returns
+    -------
+    found : dict
+        Seconds of each search, and under "models" and "exact" the number of models of
+        KernelHOLRRCV and of those that it computes exactly.
+    """
     X, Y = data(n, shape)
     flat = Y.reshape(n, -1)
     ridge = GridSearchCV(KernelRidge(kernel="rbf", gamma=GAMMA), {"alpha": ALPHAS}, cv=5)
@@ -129,16 +136,52 @@ def searches(n: int, shape: tuple[int, ...], repeats: int = 3) -> None:
     himalaya = KernelRidgeCV(
         ALPHAS, kernel="rbf", kernel_params={"gamma": GAMMA}, cv=5, solver_params=one
     )
-    kinds = [KernelRLSCV, KernelLRRCV, KernelHOLRRCV]
-    models = [kind(ALPHAS, gammas=GAMMA) for kind in kinds]
+    models = [kind(ALPHAS, gammas=GAMMA) for kind in (KernelRLSCV, KernelLRRCV, KernelHOLRRCV)]
     fits = [lambda m=m: m.fit(X, flat) for m in (ridge, himalaya)]
     fits += [lambda m=m: m.fit(X, Y) for m in models]
     for fit in fits[1:]:  # the first one does not profit from a warm-up
         fit()
-    times = medians(fits, repeats)
-    names = ["GridSearchCV(KernelRidge)", "himalaya KernelRidgeCV"]
-    report([*names, *(kind.__name__ for kind in kinds)], times)
-    print(f"  models in the surface of KernelHOLRRCV: {models[-1].cv_results_['mean_mse'].size:,}")
+    names = [PEER, HIMALAYA, *(type(model).__name__ for model in models)]
+    found = dict(zip(names, medians(fits, repeats), strict=True))
+    surface = models[-1].cv_results_["mean_mse"]
+    return {**found, "models": surface.size, "exact": int(np.isfinite(surface).sum())}
+
+
+def search_table(found: dict[tuple[int, tuple[int, ...]], dict]) -> str:
+    """Return the ratios to GridSearchCV, a column for each size."""
+
+    def cell(name: str, times: dict) -> str:
+        if name == PEER:
+            return f"{times[PEER]:.3g}"
+        text = f"{times[name] / times[PEER]:.2f} times"
+        if name != "KernelHOLRRCV":
+            return text
+        exact = f", {times['exact']:,} of them exactly" if times["exact"] < times["models"] else ""
+        return f"{text} ({times['models']:,} models{exact})"
+
+    names = [PEER, HIMALAYA, "KernelRLSCV", "KernelLRRCV", "KernelHOLRRCV"]
+    head = ["", *(f"{n} samples, {outputs_of(shape)}" for n, shape in found)]
+    rows = [[name, *(cell(name, times) for times in found.values())] for name in names]
+    rows[0][0] += ", seconds"
+    return table(head, rows)
+
+
+def short_search_table(found: dict[tuple[int, tuple[int, ...]], dict]) -> str:
+    """Return the ratios of some searches to GridSearchCV, a column for each size."""
+    head = ["", *(f"{n} samples, outputs {outputs_of(shape)}" for n, shape in found)]
+    rows = [[f"`{PEER}`", *("1" for _ in found)]]
+    labels = {
+        HIMALAYA: "himalaya's `KernelRidgeCV`",
+        "KernelRLSCV": "`KernelRLSCV`",
+        "KernelHOLRRCV": "`KernelHOLRRCV`",
+    }
+    for name, label in labels.items():
+        row = [f"{times[name] / times[PEER]:.2f}" for times in found.values()]
+        if name == "KernelHOLRRCV":
+            models = [times["models"] for times in found.values()]
+            row = [f"{ratio} ({n:,} models)" for ratio, n in zip(row, models, strict=True)]
+        rows.append([label, *row])
+    return table(head, rows)
 
 
 def landmarks(n: int, n_components: int, queue) -> None:
@@ -150,30 +193,43 @@ def landmarks(n: int, n_components: int, queue) -> None:
     queue.put((fit, predict, peak, X.nbytes + Y.nbytes))
 
 
-def large(n: int, n_components: int) -> None:
-    print(f"landmarks, N = {n:,}, Y 5x16x5, {n_components} landmarks (target: below 2 GB)")
+def large(n: int, n_components: int) -> str:
+    """Return a paragraph on the time and memory of a fit with landmarks (target: below 2 GB)."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     process = context.Process(target=landmarks, args=(n, n_components, queue))
     process.start()
     fit, predict, peak, size = queue.get()
     process.join()
-    print(f"  fit {fit:.1f} s, predict all {predict:.1f} s")
-    print(f"  peak memory {peak / 1e9:.2f} GB, of which the data are {size / 1e9:.2f} GB")
+    print(f"\nlandmarks: predictions of all samples take {predict:.1f} s")
+    return paragraph(
+        f"With {n_components} landmarks, a fit to {n:,} samples with outputs 5x16x5 takes "
+        f"{fit:.1f} s and {peak / 1e9:.2f} GB at its peak, of which the data are "
+        f"{size / 1e9:.2f} GB."
+    )
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="smaller searches, fewer repeats")
-    args = parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="smaller problems, fewer repeats")
+    args = parse_options(parser, arguments)
     warnings.filterwarnings("ignore", message="The best penalty")
+    n, repeats = (300, 1) if args.quick else (3000, args.repeats)
     with threadpool_limits(limits=args.threads):
-        single_fits(3000, (10, 10, 10), 3 if args.quick else args.repeats)
-        for n, shape in [(1000, (10, 10)), *([] if args.quick else [(2000, (5, 16, 5))])]:
-            searches(n, shape, 1 if args.quick else 3)
-    large(100_000, 300 if args.quick else 1000)
+        rows = single_fits(n, (10, 10, 10), repeats)
+        fits = printed(table_lines(["", "seconds", "/ KernelRidge"], rows))
+        sizes = [(100, (4, 5)), (200, (3, 4, 2))] if args.quick else SEARCHES
+        found = {size: searches(*size, 1 if args.quick else 3) for size in sizes}
+        print(f"\n{search_table(found)}")
+    text = large(*((10_000, 100) if args.quick else (100_000, 1000)))
+    print(text, end="")
+    if args.write:
+        write_section("kernel fit", fits)
+        write_section("kernel search", search_table(found))
+        write_section("kernel search, short", short_search_table(found))
+        write_section("kernel landmarks", text)
 
 
 if __name__ == "__main__":

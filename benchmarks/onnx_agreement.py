@@ -1,15 +1,17 @@
 """How far predictions of ONNX graphs are from `predict`, for every estimator.
 
-    python benchmarks/onnx_agreement.py
+    python benchmarks/onnx_agreement.py [--quick] [--write]
 
 Fits the estimators of tests/registry.py behind a StandardScaler of numbers and a OneHotEncoder of
-text, exports the pipelines and runs the graphs with onnxruntime. Prints the table of docs/onnx.md:
-the largest difference, relative to the largest prediction. Blocks of inputs and own inputs follow.
-Exits with an error where a difference is above 1e-10 in float64 or 1e-5 in float32.
+text, exports the pipelines and runs the graphs with onnxruntime. Prints a table of the largest
+differences, relative to the largest prediction. Blocks of inputs and own inputs follow. With
+--write the largest differences of the pipelines go into docs/onnx.md. Exits with an error where a
+difference is above 1e-10 in float64 or 1e-5 in float32.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -30,6 +32,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import holrr
 from holrr import HOLRR, HOLRRCV, to_onnx
 from holrr.datasets import make_tensor_regression
+from pages import paragraph, parse_options, write_section
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from registry import ROWS
@@ -59,9 +62,11 @@ def columns_of(table: pd.DataFrame) -> Inputs:
     return numbers | {"place": table[["place"]].to_numpy(dtype=object)}
 
 
-def pipelines(X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[str, list[float]]]:
+def pipelines(
+    X: np.ndarray, Y: np.ndarray, n_estimators: int | None = None
+) -> Iterator[tuple[str, list[float]]]:
     """Each estimator as the last step; those that cannot be exported give no numbers."""
-    for row in ROWS:
+    for row in ROWS[:n_estimators]:
         found = []
         for dtype in TOLERANCE:
             table = table_of(X, dtype)
@@ -99,20 +104,33 @@ def blocks(X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[str, list[float]]]:
         yield name, found
 
 
-def main() -> int:
+def largest(rows: Iterator[tuple[str, list[float]]]) -> dict[str, float]:
+    """Print the rows of the table, and return the largest difference of each type."""
+    worst = dict.fromkeys(TOLERANCE, 0.0)
+    for name, found in rows:
+        cells = [f"{value:.0e}" for value in found] or ["refused", "refused"]
+        print(f"| `{name}` | {' | '.join(cells)} |", flush=True)
+        for dtype, value in zip(TOLERANCE, found, strict=False):
+            worst[dtype] = max(worst[dtype], value)
+    return worst
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="three estimators in pipelines")
+    options = parse_options(parser, arguments)
     warnings.simplefilter("ignore")
     print(f"holrr {holrr.__version__}, onnxruntime {onnxruntime.__version__}\n")
     print("| | float64 | float32 |\n|:--|--:|--:|")
     X, Y = make_tensor_regression(N, 5, (3, 4), rank=2, snr=2, random_state=0)
-    worst = dict.fromkeys(TOLERANCE, 0.0)
-    for part in (pipelines, blocks):
-        for name, found in part(X, Y):
-            cells = [f"{value:.0e}" for value in found] or ["refused", "refused"]
-            print(f"| `{name}` | {' | '.join(cells)} |", flush=True)
-            for dtype, value in zip(TOLERANCE, found, strict=False):
-                worst[dtype] = max(worst[dtype], value)
-    print("\nlargest: " + ", ".join(f"{value:.0e} in {dtype}" for dtype, value in worst.items()))
-    return int(any(worst[dtype] > TOLERANCE[dtype] for dtype in TOLERANCE))
+    worst = largest(pipelines(X, Y, 3 if options.quick else None))
+    of_blocks = largest(blocks(X, Y))
+    values = " and ".join(f"{value:.0e} in {dtype}" for dtype, value in worst.items())
+    text = paragraph(f"The largest differences in these pipelines are {values}.")
+    print(f"\n{text}", end="")
+    if options.write:
+        write_section("agreement of graphs", text)
+    return int(any(max(worst[t], of_blocks[t]) > TOLERANCE[t] for t in TOLERANCE))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Loading time, latency of one row and size of ONNX graphs, compared with files of holrr.
 
-    python benchmarks/onnx_latency.py [--repeats 2000]
+    python benchmarks/onnx_latency.py [--quick] [--repeats 2000] [--write]
 
-The script prints the table of docs/onnx.md, for one thread. The loading time is the time from a
-file to a model that can predict: a session of onnxruntime, or `holrr.load`. Imports are measured in
-separate processes. The latency is the median over single rows, each an array with the type of the
-graph.
+The script prints the table of docs/onnx.md, for one thread, and writes it there with --write. The
+loading time is the time from a file to a model that can predict: a session of onnxruntime, or
+`holrr.load`. Imports are measured in separate processes. The latency is the median over single
+rows, each an array with the type of the graph.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import holrr
 from holrr import HOLRR, RLS, KernelHOLRR, to_onnx
 from holrr.datasets import make_tensor_regression
 from holrr.io import load, save
+from pages import parse_options, printed, table_lines, write_section
 
 IMPORTS = {
     "holrr": "import holrr",
@@ -71,7 +72,8 @@ def models() -> dict[str, tuple[Any, np.ndarray]]:
     }
 
 
-def measure(name: str, model: Any, X: np.ndarray, repeats: int, folder: Path) -> str:
+def measure(name: str, model: Any, X: np.ndarray, repeats: int, folder: Path) -> list[str]:
+    """Return the cells of a row of the table."""
     ours, cells = folder / "model.holrr", [name]
     save(model, ours)
     loaded = load(ours)
@@ -96,7 +98,7 @@ def measure(name: str, model: Any, X: np.ndarray, repeats: int, folder: Path) ->
             f"{1e6 * seconds:.0f}",
             f"{path.stat().st_size / 1e3:.0f}",
         ]
-    return "| " + " | ".join(cells) + " |"
+    return cells
 
 
 def import_seconds(code: str) -> float:
@@ -110,19 +112,24 @@ def import_seconds(code: str) -> float:
     return min(run(code) for _ in range(3)) - min(run("pass") for _ in range(3))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="20 repeats")
     parser.add_argument("--repeats", type=int, default=2000)
-    options = parser.parse_args()
+    options = parse_options(parser, arguments)
+    repeats = 20 if options.quick else options.repeats
     print(f"holrr {holrr.__version__}, onnxruntime {onnxruntime.__version__}, one thread\n")
     for name, code in IMPORTS.items():
         print(f"import of {name}: {import_seconds(code):.2f} s")
-    both = "load, ms | one row, us | size, kB"
-    print(f"\n| | `holrr.load`, ms | `predict`, us | float64: {both} | float32: {both} |")
-    print("|:--|" + "--:|" * 8)
+    print()
+    head = ["", "`holrr.load`, ms", "`predict`, us"]
+    for dtype in ("float64", "float32"):
+        head += [f"{dtype}: load, ms", "one row, us", "size, kB"]
     with tempfile.TemporaryDirectory() as folder:
-        for name, (model, X) in models().items():
-            print(measure(name, model, X, options.repeats, Path(folder)), flush=True)
+        rows = (measure(name, *pair, repeats, Path(folder)) for name, pair in models().items())
+        text = printed(table_lines(head, rows))
+    if options.write:
+        write_section("latency", text)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """Sections of the pages that the scripts write, and the option with which they do so.
 
-A section is the text between ``<!-- NAME -->`` and ``<!-- end of NAME -->``. Every script has the
-option --write, which stores its results in docs/results and writes its sections. Without --write a
-script only prints, and --write is refused together with --quick. ``python benchmarks/all.py``
-passes --write to every script. Pictures are drawn by ``python -m docs.pictures --results``.
+A section is the text between ``<!-- NAME -->`` and ``<!-- end of NAME -->``. Every script that is a
+step of all.py has the option --write, which stores its results in docs/results and writes its
+sections. Without --write a script only prints, and --write is refused together with --quick.
+``python benchmarks/all.py`` passes --write to every script. ``python -m docs.pictures`` draws the
+pictures of stored results.
 """
 
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -161,6 +163,26 @@ def table_lines(
 def row_line(cells: Sequence[object]) -> str:
     """Return a line of a Markdown table; an empty cell is a single space."""
     return "|" + "".join(f" {cell} |" if str(cell) else " |" for cell in cells)
+
+
+def paragraph(text: str) -> str:
+    """Return a text in lines of at most 120 characters, as those of the pages."""
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def span(values: Iterable[float], precision: str) -> str:
+    """Return the least and the largest value as a text, or one of them if both look alike.
+
+    Examples
+    --------
+    >>> span([4.1, 6.8, 5.0], ".0f")
+    '4 to 7'
+    >>> span([1.01, 1.02], ".1f")
+    '1.0'
+    """
+    values = list(values)
+    least, largest = format(min(values), precision), format(max(values), precision)
+    return least if least == largest else f"{least} to {largest}"
 
 
 def printed(lines: Iterable[str]) -> str:

@@ -1,12 +1,12 @@
 """Robust fits, `loss="huber"`: wrong samples, clean data, long-tailed noise, intervals and time.
 
-    python benchmarks/robust.py [--seeds 20] [--jobs 2] [--quick]
+    python benchmarks/robust.py [--seeds 20] [--jobs 2] [--quick] [--write]
 
-Prints the tables of docs/robust.md. Problems have 90 training samples and a signal of rank 2: ten
-normal inputs, or spectra of six substances at 300 wavelengths, with 4 x 5 outputs, and ten inputs
-with one output. The standard deviation of the noise is 0.1 or 0.5 of that of the signal. Errors are
-those on 500 new samples, with the variance of the noise, over the error of the squared loss on the
-training samples that are not wrong.
+Prints the tables of docs/robust.md, and writes them there with --write. Problems have 90 training
+samples and a signal of rank 2: ten normal inputs, or spectra of six substances at 300 wavelengths,
+with 4 x 5 outputs, and ten inputs with one output. The standard deviation of the noise is 0.1 or
+0.5 of that of the signal. Errors are those on 500 new samples, with the variance of the noise, over
+the error of the squared loss on the training samples that are not wrong.
 
 "One row of y" (X) multiplies the outputs (inputs) of one sample by five, "5 rows" and "9 rows" do
 so with as many samples, and "interchanged" moves the outputs of five samples to each other.
@@ -20,7 +20,8 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -30,6 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from holrr import HOLRRCV, LRRCV, RLS, RLSCV
 from holrr.core.robust import robust_weights
+from pages import parse_options, printed, table_lines, write_section
 
 N, N_NEW = 90, 500
 PROBLEMS = ("10 inputs", "spectra", "one output")
@@ -121,9 +123,8 @@ def peer_ratio(noise: float, case: str, seed: int) -> float:
     return (np.mean((model.predict(new) - signal.reshape(N_NEW, -1)) ** 2) + noise**2) / best
 
 
-def wrong_table(noise: float, seeds: int, jobs: int) -> None:
-    print("| problem | wrong | " + " | ".join(SEARCHES) + " |")
-    print("|:--|:--|" + "--:|" * len(SEARCHES))
+def wrong_rows(noise: float, seeds: int, jobs: int) -> Iterator[list[str]]:
+    """Yield errors of all searches with wrong samples."""
     for kind in PROBLEMS:
         for case in WRONG:
             cells = []
@@ -134,17 +135,16 @@ def wrong_table(noise: float, seeds: int, jobs: int) -> None:
                 work = (delayed(ratios)(kind, noise, case, name, seed) for seed in range(seeds))
                 squared, huber = np.array(Parallel(jobs)(work)).T
                 cells.append(f"{squared.mean():.2f}, {huber.mean():.3f} ({huber.max():.2f})")
-            print(f"| {kind} | {case} | " + " | ".join(cells) + " |", flush=True)
+            yield [kind, case, *cells]
 
 
-def peer_table(noise: float, seeds: int, jobs: int) -> None:
-    print("| wrong | `RLSCV` | `RLSCV`, robust | `HuberRegressor` |")
-    print("|:--|--:|--:|--:|")
+def peer_rows(noise: float, seeds: int, jobs: int) -> Iterator[list[str]]:
+    """Yield errors of scikit-learn's regressor beside those of both losses."""
     for case in WRONG:
         work = [(delayed(ratios)("10 inputs", noise, case, "RLSCV", s)) for s in range(seeds)]
         squared, huber = np.mean(Parallel(jobs)(work), axis=0)
         peer = np.mean(Parallel(jobs)(delayed(peer_ratio)(noise, case, s) for s in range(seeds)))
-        print(f"| {case} | {squared:.2f} | {huber:.3f} | {peer:.3f} |", flush=True)
+        yield [case, f"{squared:.2f}", f"{huber:.3f}", f"{peer:.3f}"]
 
 
 @quietly
@@ -157,15 +157,14 @@ def signal_ratio(kind: str, tails: str, seed: int) -> float:
     return robust / squared
 
 
-def tails_table(seeds: int, jobs: int) -> None:
-    print("| problem | normal noise | long tails, samples | long tails, entries |")
-    print("|:--|--:|--:|--:|")
+def tails_rows(seeds: int, jobs: int) -> Iterator[list[str]]:
+    """Yield errors of the signal for several kinds of noise."""
     for kind in PROBLEMS:
         cells = []
         for tails in ("normal", "sample", "entry"):
             found = Parallel(jobs)(delayed(signal_ratio)(kind, tails, s) for s in range(seeds))
             cells.append(f"{np.mean(found):.3f}")
-        print(f"| {kind} | " + " | ".join(cells) + " |", flush=True)
+        yield [kind, *cells]
 
 
 @quietly
@@ -183,27 +182,23 @@ def coverage(kind: str, case: str, seed: int) -> list[float]:
     return found
 
 
-def coverage_table(seeds: int, jobs: int) -> None:
-    print("| problem | wrong | squared, 90 % | squared, 95 % | huber, 90 % | huber, 95 % |")
-    print("|:--|:--|--:|--:|--:|--:|")
+def coverage_rows(seeds: int, jobs: int) -> Iterator[list[str]]:
+    """Yield the coverage of intervals, in percent."""
     for kind in PROBLEMS:
         for case in ("clean", "5 rows of y"):
             found = Parallel(jobs)(delayed(coverage)(kind, case, s) for s in range(seeds))
-            cells = " | ".join(f"{100 * share:.1f}" for share in np.mean(found, axis=0))
-            print(f"| {kind} | {case} | {cells} |", flush=True)
+            yield [kind, case, *(f"{100 * share:.1f}" for share in np.mean(found, axis=0))]
 
 
-def time_table(quick: bool) -> None:
-    print("| samples | inputs | outputs | weights, s | `RLS`, s | `RLSCV`, s |")
-    print("|--:|--:|--:|--:|--:|--:|")
+def time_rows(quick: bool) -> Iterator[list[str]]:
+    """Yield the seconds of weights, of fits and of searches."""
     sizes = [(90, 1000, 20), (90, 300, 20_000), (5000, 300, 100), (100_000, 20, 1)]
     for n, d, D in sizes[:1] if quick else sizes:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(n, d))
         Y = X @ rng.normal(size=(d, D)) + rng.normal(size=(n, D))
         steps = (robust_weights, RLS().fit, RLSCV().fit)
-        shown = " | ".join(f"{seconds(step, X, Y):.2f}" for step in steps)
-        print(f"| {n:,} | {d} | {D:,} | {shown} |", flush=True)
+        yield [f"{n:,}", str(d), f"{D:,}", *(f"{seconds(step, X, Y):.2f}" for step in steps)]
 
 
 @quietly
@@ -216,24 +211,36 @@ def seconds(step: Callable, X: np.ndarray, Y: np.ndarray) -> float:
     return min(times)
 
 
-def main() -> None:
+def sections(quick: bool, seeds: int, jobs: int) -> Iterator[tuple[str, Iterable[str]]]:
+    """Yield the name of each section and its lines."""
+    head = ["problem", "wrong", *SEARCHES]
+    rows = wrong_rows(max(NOISES), seeds, jobs)
+    means = [f"Means over {seeds} data sets:", ""]
+    yield "wrong samples", chain(means, table_lines(head, rows, "llrrr"))
+    rows = wrong_rows(min(NOISES), seeds, jobs)
+    yield "wrong samples, little noise", table_lines(head, rows, "llrrr")
+    head = ["wrong", "`RLSCV`", "`RLSCV`, robust", "`HuberRegressor`"]
+    yield "HuberRegressor", table_lines(head, peer_rows(0.5, seeds, jobs))
+    head = ["problem", "normal noise", "long tails, samples", "long tails, entries"]
+    yield "long tails", table_lines(head, tails_rows(seeds, jobs))
+    head = [f"{loss}, {share} %" for loss in ("squared", "huber") for share in (90, 95)]
+    rows = coverage_rows(seeds, jobs)
+    yield "robust intervals", table_lines(["problem", "wrong", *head], rows, "llrrrr")
+    head = ["samples", "inputs", "outputs", "weights, s", "`RLS`, s", "`RLSCV`, s"]
+    yield "time of weights", table_lines(head, time_rows(quick), "rrrrrr")
+
+
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--quick", action="store_true", help="two seeds, small sizes")
-    options = parser.parse_args()
-    seeds, jobs = 2 if options.quick else options.seeds, options.jobs
-    for noise in NOISES:
-        print(f"\nNoise {noise}: squared loss, robust loss (largest of all seeds)\n")
-        wrong_table(noise, seeds, jobs)
-    print("\nPeer, noise 0.5\n")
-    peer_table(0.5, seeds, jobs)
-    print("\nError of the signal, robust over squared loss, `RLSCV`, noise 0.5\n")
-    tails_table(seeds, jobs)
-    print("\nCoverage of clean observations, percent, `RLSCV`, noise 0.5\n")
-    coverage_table(seeds, jobs)
-    print("\nTime, one thread\n")
-    time_table(options.quick)
+    options = parse_options(parser, arguments)
+    for name, lines in sections(options.quick, 2 if options.quick else options.seeds, options.jobs):
+        print(f"\n{name}\n")
+        text = printed(lines)
+        if options.write:
+            write_section(name, text)
 
 
 if __name__ == "__main__":

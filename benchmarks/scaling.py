@@ -1,15 +1,15 @@
 """Growth of time and memory of a fit with samples N, outputs D, inputs d0 and output modes p.
 
-    python benchmarks/scaling.py [--quick] [--repeats 5] [--draw]
+    python benchmarks/scaling.py [--quick] [--repeats 5] [--write]
 
 Times are CPU seconds on one thread, the least of the repeats: other programs affect them least, and
 slopes do not depend on the number of cores. Memory is the peak that `fit` allocates in addition to
 the data, measured by tracemalloc. The resident set of a process would hide everything below the
 hundred megabytes of Python and its libraries. Neither includes the work space of the BLAS, a few
-megabytes for all sizes. The script writes the figures to docs/results/scaling.csv. From these it
-computes the slopes in docs/scaling.md, with the theoretical slopes and the sizes that need 16 GB of
-memory, and draws the pictures in docs/images. --draw repeats this without measuring. The script
-takes five minutes.
+megabytes for all sizes. The script prints the slopes, with the theoretical slopes and the sizes
+that need 16 GB of memory. With --write it writes them into docs/scaling.md, and all figures to
+docs/results/scaling.csv, from which ``python -m docs.pictures`` draws. The script takes five
+minutes.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from threadpoolctl import threadpool_limits
 
 from holrr import HOLRRCV, RLS
 from linear import data, extra_memory
-from real_data import write_section
+from pages import DOCS, parse_options, write_section
+from pages import table as page_table
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
 RESULTS = DOCS / "results" / "scaling.csv"
 NUMBERS = {"n": int, "d0": int, "D": int, "p": int, "seconds": float, "bytes": int, "data": int}
 # Size that grows, with its first and last value, by factors of two; the other sizes are fixed.
@@ -123,31 +123,31 @@ def slope(x: np.ndarray, y: np.ndarray) -> float:
 def table(rows: list[dict]) -> str:
     """Return the Markdown table of slopes, with theoretical slopes in brackets."""
     names = list(dict.fromkeys(row["method"] for row in rows))
-    lines = ["| | time in N | in D | in d0 | memory in N | in D | in d0 |", "|:--|" + "--:|" * 6]
+    lines = []
     for name in names:
-        cells = []
+        cells = [name]
         for what in ("seconds", "bytes"):
             for axis, expected in zip(("N", "D", "d0"), THEORY[name][what], strict=True):
                 found = f"{slope(*curve(rows, axis, name, what)) + 0.0:.1f}".replace("-0.0", "0.0")
                 cells.append(f"{found} ({expected:g})")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n\n" + ends_table(rows)
+        lines.append(cells)
+    head = ["", "time in N", "in D", "in d0", "memory in N", "in D", "in d0"]
+    return f"{page_table(head, lines)}\n{ends_table(rows)}"
 
 
 def ends_table(rows: list[dict]) -> str:
     """Return the sizes at which data and fit take 16 GB, extrapolated from the last point."""
     names = [name for name in THEORY if any(row["method"] == name for row in rows)]
-    lines = ["| 16 GB of memory end at | " + " | ".join(names) + " |"]
-    lines.append("|:--|" + "--:|" * len(names))
+    lines = []
     for axis in ("N", "D", "d0"):
-        cells = []
+        cells = [AXES[axis]]
         for name in names:
             x, extra = curve(rows, axis, name, "bytes")
             total = extra + curve(rows, axis, name, "data")[1]
             at = x[-1] * (LAPTOP / total[-1]) ** (1 / max(slope(x, total), 1e-9))
             cells.append(f"{float(f'{at:.2g}'):,.0f}")
-        lines.append(f"| {AXES[axis]} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        lines.append(cells)
+    return page_table(["16 GB of memory end at", *names], lines)
 
 
 def draw(rows: list[dict], what: str, path: Path) -> None:
@@ -203,21 +203,16 @@ def write_slopes(ax, lines) -> None:
                     va="center", color=line.get_color(), fontsize=8)  # fmt: skip
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, nothing is written")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--draw", action="store_true", help="draw stored results")
-    args = parser.parse_args()
-    if not args.draw:
-        rows = list(measure_all(args.quick, args.repeats))
-        if args.quick:
-            return
+    args = parse_options(parser, arguments)
+    rows = list(measure_all(args.quick, args.repeats))
+    print(f"\n{table(rows)}", end="")
+    if args.write:
         write_csv(RESULTS, rows)
-    rows = read_csv(RESULTS)
-    write_section("slopes", table(rows), DOCS / "scaling.md")
-    for what, name in (("seconds", "scaling_time.png"), ("bytes", "scaling_memory.png")):
-        draw(rows, what, DOCS / "images" / name)
+        write_section("slopes", table(rows))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
 Every row is a ratio of two medians: of two searches of this library, or of a search and a search of
 scikit-learn or a series of single fits. The two take turns after a warm-up. `--only` selects the
-rows whose description contains a text. The rows are part of benchmarks/table.py.
+rows whose description contains a text. The rows are part of benchmarks/table.py, which writes them
+into docs/developer_benchmarks.md.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from holrr import HOLRR
 from holrr.datasets import make_tensor_regression
 from holrr.kernel import KernelHOLRRCV, KernelRLSCV
 from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
+from pages import printed, table_lines
 
 ALPHAS = np.logspace(-2, 4, 13)
 KERNELS = {"gammas": np.logspace(-3, 0, 6), "alphas": np.logspace(-4, 2, 13)}
 
+HEAD = ["", "ours, ms", "theirs, ms", "ratio", "asked", "met"]
 Row = tuple[str, float, float, float]
 
 
@@ -163,6 +166,14 @@ def rows(quick: bool = False, repeats: int = 5, only: str = "") -> Iterator[Row]
                 print(f"left out, {error.name} is not installed: {case.name}", file=sys.stderr)
 
 
+def cells(row: Row) -> list[str]:
+    """Return the cells of a row of the Markdown table, whose head is `HEAD`."""
+    name, ours, theirs, asked = row
+    ratio = ours / theirs
+    times = [f"{1e3 * t:,.0f}" if t >= 0.1 else f"{1e3 * t:.1f}" for t in (ours, theirs)]
+    return [name, *times, f"{ratio:.3g}", f"{asked:g}", "yes" if ratio <= asked else "no"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small data")
@@ -170,14 +181,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", default="", help="rows whose description contains this")
     args = parser.parse_args()
-    print("| | ours, ms | theirs, ms | ratio | asked |\n|:--|--:|--:|--:|--:|")
     with threadpool_limits(args.threads):
-        for name, ours, theirs, asked in rows(args.quick, args.repeats, args.only):
-            ratio = ours / theirs
-            print(
-                f"| {name} | {ours * 1e3:.4g} | {theirs * 1e3:.4g} | {ratio:.3g} | {asked:g} |",
-                flush=True,
-            )
+        found = rows(args.quick, args.repeats, args.only)
+        printed(table_lines(HEAD, map(cells, found), "lrrrrc"))
 
 
 if __name__ == "__main__":

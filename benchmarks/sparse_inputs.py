@@ -1,12 +1,13 @@
 """Time and memory of fits to sparse inputs.
 
-    python benchmarks/sparse_inputs.py [--quick]
+    python benchmarks/sparse_inputs.py [--quick] [--write]
 
-The script prints the tables of docs/sparse.md. Every measurement runs in a separate process, whose
-peak memory comes from `getrusage`. The first table has fits to 100,000 samples and 10,000 features
-of density 1e-3. In its last row, the same process predicts and scores. A dense X would take 8 GB.
-The second table compares sparse and dense fits, and Ridge of scikit-learn, on inputs that fit into
-memory in both formats. The last table has the largest differences of sparse and dense fits.
+The script prints the tables of docs/sparse.md, and writes the first two there with --write. Every
+measurement runs in a separate process, whose peak memory comes from `getrusage`. The first table
+has fits to 100,000 samples and 10,000 features of density 1e-3. In its last row, the same process
+predicts and scores. A dense X would take 8 GB. The second table compares sparse and dense fits, and
+Ridge of scikit-learn, on inputs that fit into memory in both formats. The last table has the
+largest differences of sparse and dense fits.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+
+from pages import parse_options, printed, table_lines, write_section
 
 SHAPE = (5, 4)
 MIB = 2**20
@@ -86,34 +90,29 @@ def run(**task: Any) -> dict[str, float]:
     return json.loads(answer.stdout.splitlines()[-1])
 
 
-def table_of_memory(n: int, d: int, density: float) -> None:
-    print(f"{n} samples, {d} features, density {density:g}, outputs of shape {SHAPE}")
-    print("| | seconds | peak, MiB |\n|---|---|---|")
+def rows_of_memory(n: int, d: int, density: float) -> Iterator[list[str]]:
+    """Yield the seconds and the peak memory of fits to sparse inputs."""
     for name in ("RLS", "LRR", "HOLRR"):
         found = run(model=name, n=n, d=d, density=density)
-        print(f"| `{name}` | {found['seconds']:.1f} | {found['peak']:.0f} |", flush=True)
+        yield [f"`{name}`", f"{found['seconds']:.1f}", f"{found['peak']:.0f}"]
     found = run(model="HOLRR", n=n, d=d, density=density, predict=True)
-    print(
-        f"| `HOLRR`, `predict` in {found['predict']:.2f} s, standard deviations of 1,000 samples "
-        f"in {found['std']:.1f} s, `score` {found['score']:.2f} | | {found['peak']:.0f} |"
+    steps = (
+        f"`HOLRR`: `predict` in {found['predict']:.2f} s, standard deviations of 1,000 samples in "
+        f"{found['std']:.1f} s, `score`"
     )
+    yield [steps, "", f"{found['peak']:.0f}"]
 
 
-def table_of_times(sizes: list[tuple[int, int, float]]) -> None:
-    print(
-        "| samples | features | density | model | sparse, s | dense, s | sparse, MiB | dense, MiB |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
+def rows_of_times(sizes: list[tuple[int, int, float]]) -> Iterator[list[str]]:
+    """Yield the seconds and the peak memory of fits to sparse and to dense inputs."""
     for n, d, density in sizes:
         for name in ("HOLRR", "HOLRRCV", "Ridge"):
-            sparse, dense = (
+            pair = [
                 run(model=name, n=n, d=d, density=density, dense=dense) for dense in (False, True)
-            )
-            print(
-                f"| {n} | {d} | {density:g} | `{name}` | {sparse['seconds']:.2f} | "
-                f"{dense['seconds']:.2f} | {sparse['peak']:.0f} | {dense['peak']:.0f} |",
-                flush=True,
-            )
+            ]
+            seconds = [f"{found['seconds']:.2f}" for found in pair]
+            memory = [f"{found['peak']:.0f}" for found in pair]
+            yield [str(n), str(d), f"{density:g}", f"`{name}`", *seconds, *memory]
 
 
 def table_of_differences() -> None:
@@ -132,20 +131,31 @@ def table_of_differences() -> None:
             print(f"| {n} | {d} | {density:g} | `{name}` | {off[0]:.0e} | {off[1]:.0e} |")
 
 
-if __name__ == "__main__":
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller problems")
     parser.add_argument("--task", help="what to measure in this process")
-    options = parser.parse_args()
+    options = parse_options(parser, arguments)
     if options.task:
         print(json.dumps(measure(json.loads(options.task))))
-    elif options.quick:
-        table_of_memory(10_000, 1_000, 1e-2)
-        table_of_times([(10_000, 500, 1e-2)])
-        table_of_differences()
-    else:
-        table_of_memory(100_000, 10_000, 1e-3)
-        print()
-        table_of_times([(50_000, 1_000, 1e-3), (50_000, 1_000, 5e-2), (1_000, 10_000, 1e-2)])
-        print()
-        table_of_differences()
+        return
+    size, sizes = (100_000, 10_000, 1e-3), [(50_000, 1_000, 1e-3), (50_000, 1_000, 5e-2)]
+    sizes += [(1_000, 10_000, 1e-2)]
+    if options.quick:
+        size, sizes = (10_000, 1_000, 1e-2), [(10_000, 500, 1e-2)]
+    n, d, density = size
+    print(f"{n} samples, {d} features, density {density:g}, outputs of shape {SHAPE}\n")
+    memory = printed(table_lines(["", "seconds", "peak memory, MiB"], rows_of_memory(*size)))
+    print()
+    head = ["samples", "features", "density", "model", "sparse, s", "dense, s"]
+    head += ["sparse, MiB", "dense, MiB"]
+    times = printed(table_lines(head, rows_of_times(sizes), "rrrlrrrr"))
+    print()
+    table_of_differences()
+    if options.write:
+        write_section("sparse memory", memory)
+        write_section("sparse and dense", times)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,20 +1,27 @@
 """Jackknife standard errors, compared with the closed form, the bootstrap and new noise.
 
-    python benchmarks/standard_errors.py [--quick]
+    python benchmarks/standard_errors.py [--quick] [--write]
 
-Prints the tables of docs/standard_errors.md, in one or two minutes.
+Prints the tables of docs/standard_errors.md, in one or two minutes, and writes them there with
+--write.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 from sklearn.base import clone
 
 from holrr import HOLRR, HOLRRCV, RLS, standard_errors
 from holrr.datasets import make_tensor_regression
+from pages import parse_options, printed, table_lines, write_section
+
+HEAD = ["model and truth", "groups", "ratio", "typical deviation of an entry"]
+DISCOVERIES = ["", "wrongly marked", "effects found", "coverage, effects", "coverage, no effect"]
 
 
 def rms(A: np.ndarray) -> float:
@@ -29,12 +36,13 @@ def problem(n: int, noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray
     return X, Y / Y.std() / noise
 
 
-def line(what: str, K: int, found: np.ndarray, truth: np.ndarray) -> None:
+def row(what: str, K: int, found: np.ndarray, truth: np.ndarray) -> list[str]:
+    """Return the cells of a row, whose head is `HEAD`."""
     typical = np.median(np.abs(found / truth - 1))
-    print(f"| {what} | {K} | {rms(found) / rms(truth):.3f} | {100 * typical:.0f} % |")
+    return [what, str(K), f"{rms(found) / rms(truth):.3f}", f"{100 * typical:.0f} %"]
 
 
-def ridge(n: int, alpha: float = 5.0) -> None:
+def ridge(n: int, alpha: float = 5.0) -> Iterator[list[str]]:
     """Compare with the closed form sigma^2 (S + alpha)^-1 S (S + alpha)^-1 with S = X'X."""
     X, Y = problem(n, noise=1.0)
     Y = Y + np.random.default_rng(0).normal(size=Y.shape)
@@ -43,10 +51,11 @@ def ridge(n: int, alpha: float = 5.0) -> None:
     truth = np.sqrt(np.diag(inverse @ S @ inverse))[:, None, None] * np.ones(Y.shape[1:])
     for K in (20, 100, n):
         found = standard_errors(RLS(alpha), X, Y, n_groups=K).coef.std_error
-        line(f"`RLS`, closed form, {n} samples", K, found, truth)
+        yield row(f"`RLS`, closed form, {n} samples", K, found, truth)
 
 
-def bootstrap(n: int, n_refits: int, alpha: float = 1.0) -> None:
+def bootstrap(n: int, n_refits: int, alpha: float = 1.0) -> Iterator[list[str]]:
+    """Compare with the spread of refits to samples that are drawn with replacement."""
     X, Y = problem(n, noise=1.0)
     rng = np.random.default_rng(0)
     Y = Y + rng.normal(size=Y.shape)
@@ -57,11 +66,13 @@ def bootstrap(n: int, n_refits: int, alpha: float = 1.0) -> None:
     predictions = np.std([fit.predict(at) for fit in fits], axis=0, ddof=1)
     for K in (20, 100, n):
         found = standard_errors(model, X, Y, n_groups=K, predict_at=at)
-        line(f"`HOLRR`, {n_refits} bootstrap refits, {n} samples", K, found.coef.std_error, coef)
-    line("the same, predictions", n, found.predictions.std_error, predictions)
+        yield row(
+            f"`HOLRR`, {n_refits} bootstrap refits, {n} samples", K, found.coef.std_error, coef
+        )
+    yield row("the same, predictions", n, found.predictions.std_error, predictions)
 
 
-def stack(n: int, n_repeats: int, noise: float) -> None:
+def stack(n: int, n_repeats: int, noise: float) -> Iterator[list[str]]:
     """Compare with the spread of searches over new noise, which includes model selection."""
     X, Y = problem(n, noise)
     rng = np.random.default_rng(0)
@@ -71,8 +82,13 @@ def stack(n: int, n_repeats: int, noise: float) -> None:
     pairs = list(zip(fits, noisy, strict=True))[:20]
     found = [standard_errors(f, X, y, stability=False).coef.std_error for f, y in pairs]
     what = f"{n_repeats} searches, {n} samples, noise {noise:g}"
-    line(f"`HOLRRCV`, {what}", 20, np.array(found), truth)
-    line("the same, searched again", 20, np.array([searched_again(X, y) for _, y in pairs]), truth)
+    yield row(f"`HOLRRCV`, {what}", 20, np.array(found), truth)
+    yield row(
+        "the same, with repeated searches",
+        20,
+        np.array([searched_again(X, y) for _, y in pairs]),
+        truth,
+    )
 
 
 def searched_again(X: np.ndarray, y: np.ndarray, K: int = 20) -> np.ndarray:
@@ -82,10 +98,8 @@ def searched_again(X: np.ndarray, y: np.ndarray, K: int = 20) -> np.ndarray:
     return np.sqrt(K - 1) * np.std(fits, axis=0)
 
 
-def discoveries(n: int, n_repeats: int, q: float = 0.1) -> None:
-    """Print the false and true discoveries, and the coverage, if two of six inputs have effects."""
-    print("\n| | false | found | coverage, effects | coverage, none |")
-    print("| --- | ---: | ---: | ---: | ---: |")
+def discoveries(n: int, n_repeats: int, q: float = 0.1) -> Iterator[list[str]]:
+    """Yield the false and true discoveries, and the coverage, if two of six inputs have effects."""
     for name in ("RLS", "HOLRR", "HOLRRCV"):
         rng, sums = np.random.default_rng(0), np.zeros(4)
         for _ in range(n_repeats):
@@ -99,7 +113,7 @@ def discoveries(n: int, n_repeats: int, q: float = 0.1) -> None:
             inside = (low <= W) & (high >= W)
             sums += marked[2:].sum() / max(marked.sum(), 1), marked[:2].mean(), inside[:2].mean(), 0
             sums[3] += inside[2:].mean()
-        print(f"| `{name}` | " + " | ".join(f"{x:.3f}" for x in sums / n_repeats) + " |")
+        yield [f"`{name}`", *(f"{x:.3f}" for x in sums / n_repeats)]
 
 
 def cost(n: int, d0: int, side: int) -> None:
@@ -115,17 +129,25 @@ def cost(n: int, d0: int, side: int) -> None:
     )
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few samples, few refits")
-    options = parser.parse_args()
-    print("| | groups | ratio | typical deviation of an entry |\n| --- | ---: | ---: | ---: |")
-    ridge(200 if options.quick else 1000)
-    bootstrap(*((100, 50) if options.quick else (300, 500)))
-    for n, noise in ((60, 1.0),) if options.quick else ((200, 1.0), (60, 3.0)):
-        stack(n, 10 if options.quick else 100, noise)
-    discoveries(*((100, 3) if options.quick else (200, 100)))
-    cost(*((200, 10, 8) if options.quick else (2000, 50, 20)))
+    options = parse_options(parser, arguments)
+    quick = options.quick
+    cases = ((60, 1.0),) if quick else ((200, 1.0), (60, 3.0))
+    rows = chain(
+        ridge(200 if quick else 1000),
+        bootstrap(*((100, 50) if quick else (300, 500))),
+        *(stack(n, 10 if quick else 100, noise) for n, noise in cases),
+    )
+    accuracy = printed(table_lines(HEAD, rows))
+    print()
+    rows = discoveries(*((100, 3) if quick else (200, 100)))
+    found = printed(table_lines(DISCOVERIES, rows))
+    cost(*((200, 10, 8) if quick else (2000, 50, 20)))
+    if options.write:
+        write_section("accuracy of standard errors", accuracy)
+        write_section("discoveries", found)
 
 
 if __name__ == "__main__":

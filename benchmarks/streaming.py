@@ -1,13 +1,14 @@
 """Speed and memory of fits to outputs on disk, compared with a bare read and the bare product.
 
-    python benchmarks/streaming.py [--size 20] [--folder FOLDER] [--quick]
+    python benchmarks/streaming.py [--size 20] [--folder FOLDER] [--quick] [--write]
 
 The script generates Y of the given size in gigabytes in the folder (by default the folder of
 temporary files), and deletes it at the end. Each measurement runs in a separate process. Its peak
 memory is its largest resident set, including Python and all libraries. Before each measurement, the
-file is dropped from the cache of the system. The growth with the
-number of samples goes to docs/results/streaming.csv, unless --quick is given. The last part
-compares threads of Dask with the fit to the same arrays in memory.
+file is dropped from the cache of the system. The last part compares threads of Dask with the fit to
+the same arrays in memory. With --write the growth with the number of samples goes to
+docs/results/streaming.csv, and the script writes the sections of docs/streaming.md and
+docs/developer_benchmarks.md.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from typing import Any
 
 import numpy as np
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results" / "streaming.csv"
+from pages import DOCS, paragraph, parse_options, table, write_section
+
+RESULTS = DOCS / "results" / "streaming.csv"
 N_FEATURES, OUTPUTS, RANK = 50, (25, 10, 10), (5, 5, 5, 5)
 ROW = 8 * int(np.prod(OUTPUTS))
 BLOCK = 2**27 // ROW  # samples of a block of 128 MiB
@@ -115,7 +118,8 @@ def measure(name: str, folder: Path, n: int) -> dict[str, float]:
 # ---------------------------------------------------------------- the report
 
 
-def on_disk(folder: Path, n: int) -> None:
+def on_disk(folder: Path, n: int) -> dict[str, dict[str, float]]:
+    """Print and return the measurements of a bare read, of the bare product and of the fit."""
     gigabytes = n * ROW / 1e9
     found = {name: measure(name, folder, n) for name in ("read", "product", "fit")}
     print(f"Y on disk: {gigabytes:.1f} GB, {n} samples of {OUTPUTS}, {N_FEATURES} features")
@@ -125,10 +129,17 @@ def on_disk(folder: Path, n: int) -> None:
     seconds = {name: m["seconds"] for name, m in found.items()}
     print(f"  fit / bare read     {seconds['fit'] / seconds['read']:.2f}  (wanted: at most 2, or)")
     print(f"  fit / bare product  {seconds['fit'] / seconds['product']:.2f}  (wanted: at most 1.5)")
+    return found
 
 
-def growth(folder: Path, n: int, store: bool) -> None:
-    """Print the growth of the cost with the number of samples, over a factor of 100."""
+def growth(folder: Path, n: int, store: bool) -> float:
+    """Print the growth of the cost with the number of samples, over a factor of 100.
+
+    Returns
+    -------
+    slope : float
+        Slope of the time on logarithmic axes.
+    """
     sizes = [round(n * 10 ** (k / 2 - 2)) for k in range(5)]
     rows = [(m, measure("fit", folder, m)) for m in sizes]
     print("cost in the number of samples:")
@@ -141,6 +152,7 @@ def growth(folder: Path, n: int, store: bool) -> None:
     if store:
         lines = [f"{m},{found['seconds']:.4g},{found['peak']:.4g}" for m, found in rows]
         RESULTS.write_text("\n".join(["samples,seconds,peak", *lines, ""]))
+    return float(slope)
 
 
 def draw() -> Any:
@@ -158,8 +170,8 @@ def draw() -> Any:
     return figure
 
 
-def threads(n: int, repeats: int = 3) -> None:
-    """Compare threads of Dask with the fit to the same arrays in memory; they take turns."""
+def threads(n: int, repeats: int = 3) -> float:
+    """Return the time with threads of Dask over that of the same arrays in memory, in turns."""
     import dask
     import dask.array as da
 
@@ -180,16 +192,40 @@ def threads(n: int, repeats: int = 3) -> None:
     ratio = best["dask"] / best["in memory"]
     print(f"in memory {best['in memory']:.2f} s, Dask threads {best['dask']:.2f} s: "
           f"ratio {ratio:.2f} (wanted: at most 1.3)")  # fmt: skip
+    return ratio
 
 
-def main() -> None:
+def disk_table(found: dict[str, dict[str, float]], slope: float) -> str:
+    """Return the table of docs/streaming.md."""
+    seconds = {name: f"{m['seconds']:.1f} s" for name, m in found.items()}
+    product = "time of the matrix product alone, with the file in the cache of the system"
+    rows = {
+        "time of the fit": seconds["fit"],
+        "time of a sequential read of the file": seconds["read"],
+        product: seconds["product"],
+        "peak memory": f"{found['fit']['peak'] / 1e9:.2f} GB",
+        "slope of the time in the number of samples, on logarithmic axes": f"{slope:.2f}",
+    }
+    return table(["", ""], rows.items())
+
+
+def disk_summary(n: int, found: dict[str, dict[str, float]], ratio: float) -> str:
+    """Return the paragraph of docs/developer_benchmarks.md."""
+    read = found["fit"]["seconds"] / found["read"]["seconds"]
+    return paragraph(
+        f"A fit to {n * ROW / 1e9:.0f} GB of outputs on disk takes {read:.2f} times as long as a "
+        f"bare sequential read. Dask threads take {ratio:.2f} times as long as the fit in memory."
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=float, default=20.0, help="gigabytes of Y")
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--quick", action="store_true", help="2 gigabytes")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--n", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parse_options(parser, arguments)
     if options.child:
         child(options.child, options.folder, options.n)
         return
@@ -200,9 +236,17 @@ def main() -> None:
     n = int(size / ROW)
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="holrr-bench-") as folder:
         measure("generate", Path(folder), n)
-        on_disk(Path(folder), n)
-        growth(Path(folder), n, store=not options.quick)
-    threads(min(n, 50_000))
+        found = on_disk(Path(folder), n)
+        slope = growth(Path(folder), n, store=options.write)
+    ratio = threads(min(n, 50_000))
+    texts = {
+        "outputs on disk": disk_table(found, slope),
+        "files and Dask": disk_summary(n, found, ratio),
+    }
+    for name, text in texts.items():
+        print(f"\n{text}", end="")
+        if options.write:
+            write_section(name, text)
 
 
 if __name__ == "__main__":

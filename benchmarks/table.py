@@ -4,8 +4,9 @@
     python benchmarks/table.py --gpu [--quick] [--repeats 15] [--write]
 
 Each row is a ratio of two medians. The two functions, which are those of the other scripts, take
-turns in one run. The second form needs torch with CUDA. --write also writes the table to
-docs/developer_benchmarks.md, including missed targets. The script takes twenty minutes on two idle
+turns in one run. The second form needs torch with CUDA. --write also writes the tables to
+docs/developer_benchmarks.md, including missed targets. The rows of searches.py have a table of
+their own there. The script takes twenty minutes on two idle
 cores, most of them for the searches. --quick uses a fraction of the samples and takes some seconds;
 it only checks that every row can be measured.
 """
@@ -18,7 +19,7 @@ import time
 import warnings
 from collections.abc import Iterator
 
-from pages import parse_options, write_section
+from pages import parse_options, printed, table_lines, write_section
 
 Row = tuple[str, float, float | None, float]
 
@@ -26,19 +27,29 @@ HEAD = "| | ours, ms | theirs, ms | ratio | asked | met |\n|:--|--:|--:|--:|--:|
 
 
 def cpu_rows(quick: bool, repeats: int, threads: int) -> Iterator[Row]:
+    """Yield the rows of `linear`, `kernel` and `busy`."""
     from threadpoolctl import threadpool_limits
 
     import busy
     import kernel
     import linear
-    import searches
 
     warnings.filterwarnings("ignore", message="The best penalty")
     with threadpool_limits(threads):
         yield from linear.rows(quick, repeats)
         yield from kernel.rows(quick, max(1, repeats // 3))
-        yield from searches.rows(quick, max(1, repeats // 3))
     yield from busy.rows(quick, repeats)
+
+
+def search_lines(quick: bool, repeats: int, threads: int) -> Iterator[str]:
+    """Yield the lines of the table of `searches`."""
+    from threadpoolctl import threadpool_limits
+
+    import searches
+
+    with threadpool_limits(threads):
+        found = map(searches.cells, searches.rows(quick, max(1, repeats // 3)))
+        yield from table_lines(searches.HEAD, found, "lrrrrc")
 
 
 def gpu_rows(quick: bool, repeats: int) -> Iterator[Row]:
@@ -80,13 +91,17 @@ def main(arguments: list[str] | None = None) -> None:
         if args.gpu
         else cpu_rows(args.quick, args.repeats, args.threads)
     )
-    lines = [machine(args.gpu, args.threads), "", HEAD]
-    print("\n".join(lines))
-    for row in rows:
-        lines.append(line(row))
-        print(lines[-1], flush=True)
+    text = printed([machine(args.gpu, args.threads), "", HEAD])
+    text += printed(map(line, rows))
+    if args.gpu:
+        if args.write:
+            write_section("speed on a GPU", text)
+        return
+    print()
+    of_searches = printed(search_lines(args.quick, args.repeats, args.threads))
     if args.write:
-        write_section("speed on a GPU" if args.gpu else "speed on cores", "\n".join(lines) + "\n")
+        write_section("speed on cores", text)
+        write_section("searches", of_searches)
 
 
 if __name__ == "__main__":

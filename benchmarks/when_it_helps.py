@@ -1,13 +1,13 @@
 """Errors of HOLRRCV and of ridge regression by sample size, noise and rank of the coefficients.
 
-    python benchmarks/when_it_helps.py [--quick] [--repeats 5]
+    python benchmarks/when_it_helps.py [--quick] [--repeats 5] [--write]
 
 10 inputs, outputs of 12 x 8 x 6. The coefficients have multilinear rank (3, 3, 2, 2), or they are
 independent random numbers, so that the outputs share no structure. Both methods choose by the same
 five folds and the same default grid of penalties. Errors are for 500 new samples: the RMSE against
-the outputs without noise, and the ratio of the RMSE against outputs with noise. The means over the
-repeats go into docs/results/when_it_helps.csv, which docs/when_it_helps.md shows
-(`python -m docs.pictures`). About two minutes on one core.
+the outputs without noise, and the ratio of the RMSE against outputs with noise. With --write the
+means over the repeats go into docs/results/when_it_helps.csv, from which `python -m docs.pictures`
+draws the picture of docs/when_it_helps.md. About two minutes on one core.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import csv
 import itertools
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from holrr import HOLRRCV, RLSCV
 from holrr.datasets import make_tensor_regression
+from pages import DOCS, parse_options
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results" / "when_it_helps.csv"
+RESULTS = DOCS / "results" / "when_it_helps.csv"
 SHAPE, RANK = (10, 12, 8, 6), (3, 3, 2, 2)  # inputs first
 KINDS = ("low rank", "no structure")
 SIZES = (20, 40, 80, 160, 320, 640, 1280)
@@ -81,11 +81,11 @@ def read() -> list[dict]:
     return [{k: v if k == "coefficients" else float(v) for k, v in row.items()} for row in rows]
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two sizes; nothing is written")
+    parser.add_argument("--quick", action="store_true", help="two sizes")
     parser.add_argument("--repeats", type=int, default=5)
-    args = parser.parse_args()
+    args = parse_options(parser, arguments)
     sizes, snrs, repeats = ((20, 40), (1.0,), 1) if args.quick else (SIZES, SNRS, args.repeats)
     rows = []
     for row in measure(sizes, snrs, repeats):
@@ -95,7 +95,7 @@ def main() -> None:
             f"{row['ratio']:.4f} times the RMSE of ridge regression",
             flush=True,
         )
-    if not args.quick:
+    if args.write:
         with RESULTS.open("w", newline="") as file:
             writer = csv.DictWriter(file, rows[0])
             writer.writeheader()

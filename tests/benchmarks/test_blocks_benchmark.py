@@ -79,7 +79,7 @@ def test_parts_of_the_benchmark_can_be_run_separately(capsys):
     blocks.main(["--quick", "--part", "time"])
     assert len(tables(capsys.readouterr().out)) == 1
     with pytest.raises(SystemExit):
-        blocks.main(["--quick", "--part", "time", "--write"])
+        blocks.main(["--part", "time", "--write"])
     assert "--write needs all parts" in capsys.readouterr().err
 
 

@@ -216,12 +216,3 @@ def test_the_guide_and_the_file_name_every_task():
 
 def test_the_picture_is_there_and_small():
     assert (ROOT / "docs" / "images" / "real_data.png").stat().st_size < 150_000
-
-
-def test_a_section_is_written_between_its_markers(tmp_path):
-    guide = tmp_path / "guide.md"
-    guide.write_text("a\n<!-- x -->\nold\n<!-- end of x -->\nb\n")
-    real_data.write_section("x", "new\n", guide)
-    assert guide.read_text() == "a\n<!-- x -->\n\nnew\n\n<!-- end of x -->\nb\n"
-    with pytest.raises(ValueError, match="lacks the markers <!-- y -->"):
-        real_data.write_section("y", "new\n", guide)
