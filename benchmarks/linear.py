@@ -4,8 +4,10 @@
 
 Ridge is fitted to the flattened outputs. The methods take turns in every repeat, and their medians
 are compared. All use the same number of threads, with pauses in between, so that idle threads of
-one method do not slow down another. Memory is the peak that `fit` allocates in addition to the
-data, as a share of the bytes of Y. With --write the script writes the tables of
+one method do not slow down another. The ratio to Ridge is also measured on one thread: with several
+threads, the libraries that NumPy and SciPy use for linear algebra slow each other down in Ridge, by
+a factor of up to ten if there are few samples. Memory is the peak that `fit` allocates in addition
+to the data, as a share of the bytes of Y. With --write the script writes the tables of
 docs/developer_benchmarks.md and docs/benchmarks.md.
 """
 
@@ -85,28 +87,42 @@ def fit_times(
     return medians(functions, repeats, pause)
 
 
-HEAD = ["N", "d0", "outputs", "X'Y, ms", "Ridge, ms", "HOLRR, ms", "/ Ridge", "/ X'Y", "memory / Y"]
+HEAD = ["N", "d0", "outputs", "X'Y, ms", "Ridge, ms", "HOLRR, ms", "/ Ridge"]
+HEAD += ["/ Ridge, one thread", "/ X'Y", "memory / Y"]
 
 
-def measure(n: int, d0: int, shape: tuple[int, ...], repeats: int) -> list[str]:
+def measure(n: int, d0: int, shape: tuple[int, ...], repeats: int, threads: int) -> list[str]:
     """Return the cells of a row of the table."""
-    times = fit_times(n, d0, shape, repeats)
+    with threadpool_limits(threads):
+        times = fit_times(n, d0, shape, repeats)
     X, Y, model = data(n, d0, shape)
-    memory = extra_memory(lambda: model.fit(X, Y)) / Y.nbytes
-    return cells(n, d0, shape, times, memory)
+    with threadpool_limits(1):
+        _, ridge, holrr = fit_times(n, d0, shape, repeats)
+    with threadpool_limits(threads):
+        memory = extra_memory(lambda: model.fit(X, Y)) / Y.nbytes
+    return cells(n, d0, shape, times, holrr / ridge, memory)
 
 
-def cells(n: int, d0: int, shape: tuple[int, ...], times: list[float], memory: float) -> list[str]:
-    """Return the cells of a row, from the seconds of the three methods and the share of memory."""
+def cells(
+    n: int, d0: int, shape: tuple[int, ...], times: list[float], one_thread: float, memory: float
+) -> list[str]:
+    """Return the cells of a row.
+
+    The arguments are the size, the seconds of the three methods, the ratio to Ridge on one thread,
+    and the share of memory.
+    """
     product, ridge, holrr = times
     found = [str(n), str(d0), "x".join(map(str, shape)), *(f"{t * 1e3:.2f}" for t in times)]
-    return [*found, f"{holrr / ridge:.2f}", f"{holrr / product:.2f}", f"{memory:.3f}"]
+    ratios = (holrr / ridge, one_thread, holrr / product)
+    return [*found, *(f"{ratio:.2f}" for ratio in ratios), f"{memory:.3f}"]
 
 
-def short_table(rows: list[list[str]]) -> str:
-    """Return the sizes and the ratio to Ridge of each row."""
-    head = ["samples", "inputs", "outputs", "time / `Ridge`"]
-    return table(head, ([*row[:3], row[HEAD.index("/ Ridge")]] for row in rows), "rrcr")
+def short_table(rows: list[list[str]], threads: int) -> str:
+    """Return the sizes and the ratios to Ridge of each row."""
+    head = ["samples", "inputs", "outputs"]
+    head += [f"time / `Ridge`, {threads} threads", "time / `Ridge`, one thread"]
+    first = HEAD.index("/ Ridge")
+    return table(head, ([*row[:3], *row[first : first + 2]] for row in rows), "rrcrr")
 
 
 # ---------------------------------------------------------------- rows of benchmarks/table.py
@@ -157,14 +173,14 @@ def main(arguments: list[str] | None = None) -> None:
     def measured() -> Iterator[list[str]]:
         for size in (*sizes, *PAPER):
             # Small fits are repeated more often, since their times vary more.
-            rows.append(measure(*size, 7 * repeats if size in PAPER else repeats))
+            times = 7 * repeats if size in PAPER else repeats
+            rows.append(measure(*size, times, args.threads))
             yield rows[-1]
 
-    with threadpool_limits(args.threads):
-        text = printed(table_lines(HEAD, measured(), "rrcrrrrrr"))
+    text = printed(table_lines(HEAD, measured(), "rrcrrrrrrr"))
     if args.write:
         write_section("linear fit", text)
-        write_section("linear fit, short", short_table(rows))
+        write_section("linear fit, short", short_table(rows, args.threads))
 
 
 if __name__ == "__main__":

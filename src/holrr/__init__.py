@@ -14,7 +14,7 @@ from . import metrics as metrics
 from ._version import __version__
 from .core.tensor import Tucker
 from .inference import standard_errors
-from .io import load
+from .io import load, save
 from .kernel import KernelHOLRR, KernelHOLRRCV, KernelLRR, KernelLRRCV, KernelRLS, KernelRLSCV
 from .linear import HOLRR, LRR, RLS
 from .model_selection import HOLRRCV, LRRCV, RLSCV
@@ -32,6 +32,7 @@ __all__ += [
     "Tucker",
     "__version__",
     "load",
+    "save",
     "standard_errors",
     "to_onnx",
 ]

@@ -33,7 +33,7 @@ class SavedModel:
     whole : estimator or Pipeline
         The saved object.
     notes : dict
-        Notes that were saved with the model, see `holrr.io.save`.
+        Notes that were saved with the model, see `holrr.save`.
     """
 
     path: Path

@@ -12,7 +12,7 @@ __all__ = ["add_data", "add_model", "add_reading"]
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add the argument for a file with a saved model."""
-    parser.add_argument("MODEL", type=Path, help="file that holrr fit or holrr.io.save wrote")
+    parser.add_argument("MODEL", type=Path, help="file that holrr fit or holrr.save wrote")
 
 
 def add_data(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:

@@ -39,7 +39,7 @@ class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Unlike scikit-learn's `StandardScaler`, it returns data of the same type: tables and xarray
     objects keep their names and dimensions, tensors of torch and other libraries stay on their
     device, float32 stays float32, and Dask arrays stay lazy. As a step of a pipeline it is saved
-    with the model (`holrr.io.save`).
+    with the model (`holrr.save`).
 
     A feature that is NaN in every sample of the fit, such as land in a field of the sea, stays NaN;
     estimators leave it out with ``missing_features="drop"``. Any other NaN is an error.

@@ -57,7 +57,7 @@ class StandardNormalVariate(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     The result has the type of the inputs: tables and xarray objects keep their names, tensors of
     torch and other libraries stay on their device, float32 stays float32, and Dask arrays stay
-    lazy. `holrr.io.save` saves the transformer with a model.
+    lazy. `holrr.save` saves the transformer with a model.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     separate overlapping bands. The polynomials of the first and the last window are used at the
     ends, so that the number of features does not change.
 
-    The result has the type of the inputs, as with `StandardNormalVariate`, and `holrr.io.save`
+    The result has the type of the inputs, as with `StandardNormalVariate`, and `holrr.save`
     saves the transformer with a model.
 
     Parameters
@@ -327,7 +327,7 @@ class RangeSelector(TransformerMixin, BaseEstimator):
 
     Coordinates are the names of the columns of a table, which must be numbers or text that contains
     numbers, or the coordinate of a dimension of an xarray object. Inputs without names have the
-    coordinates 0, 1, 2 and so on. The result has the type of the inputs, and `holrr.io.save` saves
+    coordinates 0, 1, 2 and so on. The result has the type of the inputs, and `holrr.save` saves
     the transformer with a model.
 
     Parameters

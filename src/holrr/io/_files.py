@@ -55,8 +55,8 @@ def save(
 
     Examples
     --------
-    >>> from holrr import HOLRR
-    >>> from holrr.io import load_with_notes, save
+    >>> from holrr import HOLRR, save
+    >>> from holrr.io import load_with_notes
     >>> save(HOLRR(rank=2), "model.holrr", notes={"by": "Ada"})
     >>> load_with_notes("model.holrr")
     (HOLRR(rank=2), {'by': 'Ada'})

@@ -199,7 +199,7 @@ class Search(TensorRegressor):
         n, null = len(self.stack_weights_), 1.0 - float(np.sum(self.stack_weights_))
         if n > _N_SHOWN:
             rest = float(np.sum(self.stack_weights_[_N_SHOWN:]))
-            shown.append(f"{rest:.0%} {n - _N_SHOWN} more")
+            shown.append(f"{rest:.0%} in {n - _N_SHOWN} more")
         if null >= 0.005:
             shown.append(f"{null:.0%} the mean")
         own = vars(self).get("_own") is not None
