@@ -322,7 +322,7 @@ def found_penalties(
         rows.append(
             [str(problem), f"{equal:.4f}", f"{drawn:.4f}", f"{error:.4f}", f"{error / drawn:.4f}"]
         )
-        rows[-1] += ["1", answer(error <= drawn), f"{theirs:.2f}", f"{ours:.2f}"]
+        rows[-1] += ["1", answer(error <= drawn), f"{theirs:.3g}", f"{ours:.3g}"]
         rows[-1] += [f"{ours / theirs:.3f}", "0.2", answer(ours <= 0.2 * theirs)]
     head = ["sizes of blocks; strengths; noise", "equal penalties, MSE", f"best of {n_draws} draws"]
     head += ["RLSCV with blocks", "ratio", "asked, at most", "met"]
@@ -451,8 +451,8 @@ def times(n: int, size: int, outputs: tuple[int, int], repeats: int) -> list[str
     what = f"{n} x {6 * size} -> {outputs[0]} x {outputs[1]}, six blocks"
     row = [
         what,
-        f"{plain:.2f}",
-        f"{ours:.2f}",
+        f"{plain:.3g}",
+        f"{ours:.3g}",
         f"{ours / plain:.2f}",
         "5",
         answer(ours <= 5 * plain),

@@ -442,7 +442,7 @@ def test_methods_that_need_dense_inputs_raise_an_error_that_names_the_remedy():
             svd.fit(S, Y)
     with pytest.raises(ValueError, match=r"keep_held_out=True .* cannot be used with a sparse X"):
         HOLRRCV(keep_held_out=True).fit(S, Y)
-    with pytest.raises(ValueError, match=r"NaN .* call .* toarray\(\) on a sparse X first"):
+    with pytest.raises(ValueError, match=r"NaN .*call .* toarray\(\) on a sparse X first"):
         RLS(missing="ignore").fit(S, np.where(np.arange(40)[:, None, None] == 7, np.nan, Y))
     but_one = Y.copy()
     but_one[np.arange(40) != 7, 0, 0] = np.nan  # an output that is observed in one sample
