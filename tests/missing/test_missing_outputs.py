@@ -285,7 +285,7 @@ def test_batches_and_data_on_disk_with_missing_outputs_raise(tmp_path):
     one[3], one[5, 0, 1] = np.nan, np.nan  # a sample that is dropped, and a missing entry
     with pytest.raises(ValueError, match=r"NaN .* at index \(5, 0, 1\)"):
         model.partial_fit(X, one)
-    with memory_budget(20_000), pytest.raises(ValueError, match=r"y contains NaN.*arrays in memory"):
+    with memory_budget(20_000), pytest.raises(ValueError, match=r"NaN.*arrays in memory"):
         model.fit(on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", missing))
     weighted = HOLRR(2, output_weight=[[1, 2, 3], None])
     with pytest.raises(ValueError, match=r"output_weight needs samples and .* with moments"):
