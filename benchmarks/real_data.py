@@ -367,10 +367,10 @@ def short_table(rows: list[dict]) -> str:
         columns.append([*counts, f"{ratio:.4f}"])
     names = [
         "data sets",
-        "lower error than (kernel) ridge regression",
+        "lower RMSE than (kernel) ridge regression",
         "clearly lower",
         "clearly higher",
-        "geometric mean of the error ratios",
+        "geometric mean of the RMSE ratios",
     ]
     head = ["", "linear models", "kernel models"]
     return page_table(head, zip(names, *columns, strict=True))

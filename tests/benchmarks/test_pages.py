@@ -159,10 +159,10 @@ def test_the_readme_has_the_errors_of_the_section_on_real_data():
     found = [number.findall(row[7].replace("*", "")) for row in cells("real data")]
     changes = sorted((float(mean.replace("−", "-")), error) for mean, error in found)
     (gain, _), (loss, error) = changes[0], changes[-1]
-    assert of_readme(f"Error on {rows['data sets']} real data sets") == (
+    assert of_readme(f"RMSE on {rows['data sets']} real data sets") == (
         f"lower by more than two standard errors on {rows['clearly lower']}, higher by as much on "
         f"{rows['clearly higher']}; geometric mean of the ratios "
-        f"{rows['geometric mean of the error ratios']}, largest gain {-gain:.1f} %, "
+        f"{rows['geometric mean of the RMSE ratios']}, largest gain {-gain:.1f} %, "
         f"largest loss {loss:.1f} % (standard error {float(error):.1f} %)"
     )
 
