@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import holrr
 from docs.galleries import EXAMPLES, THUMBNAIL, arrange, place_of
 from docs.public import INSIDE_METHODS
@@ -68,7 +70,10 @@ html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
+# These pages have no pages below them, and no others beside them.
+html_sidebars = {page: [] for page in ("faq", "glossary", "citing", "changelog")}
 html_context = {"default_mode": "auto"}
+html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
 html_favicon = html_logo = "_static/logo.svg"
 html_show_sourcelink = False
 html_scaled_image_link = False  # site.js opens pictures in their size

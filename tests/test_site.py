@@ -50,22 +50,39 @@ SEARCHES = {
     "xarray": {"labels"},
     "citation": {"citing"},
     "out of memory": {"streaming"},
+    "BadEntryError": {"faq"},
+    "R squared": {"metrics"},
+    "R²": {"metrics"},
+    "normalize": {"preprocessing"},
+    "normalize inputs": {"preprocessing"},
+    "scale outputs": {"faq"},
+    "predict one sample": {"getting_started"},
+    "tensor regression": {"how_it_works"},
+    "random state": {"faq"},
+    "random seed": {"faq"},
+    "cross validation time series": {"model_selection"},
+    "plot predictions": {"metrics"},
+    "prediction error": {"metrics"},
+    "spatial data": {"guide_climate"},
+    "neural network": {"choosing"},
+    "conformal": {"intervals"},
 }
 # Pages open slowly on a busy machine: `make check-site` runs these tests alone, after `make docs`.
 pytestmark = [pytest.mark.site, needs_chromium]
 COMPLETE = SITE / "complete.txt"  # `make docs` writes this file at its end
 
 
-# Elements of the article that stick out of the window and are in no box that scrolls, or that a box
+# Elements of the article and of "On this page" that stick out of the window and are in no box that scrolls, or that a box
 # hides. (The last crumb at the top shows that it is shortened; links beside headings show under the
 # pointer only.)
 CUT_OFF = """() => {
-  const within = (e, test) => !e.matches(".bd-article-container")
+  const within = (e, test) => !e.matches(".bd-article-container, .bd-sidebar-secondary")
     && (test(e, getComputedStyle(e).overflowX) || within(e.parentElement, test));
   const scrolls = (e, overflow) => ["auto", "scroll"].includes(overflow);
   const hides = (e, overflow) => ["hidden", "clip"].includes(overflow)
     && e.scrollWidth > e.clientWidth + 1;
-  return [...document.querySelectorAll(".bd-article-container *")].filter((e) => {
+  const inside = ".bd-article-container *, .bd-sidebar-secondary *";
+  return [...document.querySelectorAll(inside)].filter((e) => {
     const box = e.getBoundingClientRect();
     const shown = box.width > 1 && box.height > 1 && e.checkVisibility();
     const out = box.left < -1 || box.right > document.documentElement.clientWidth + 1;
