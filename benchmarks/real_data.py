@@ -439,7 +439,7 @@ def draw(path: Path, rows: list[dict]) -> None:
         axis.set_xticks(ticks, [f"{tick}".replace("-", "−") for tick in ticks])
         axis.minorticks_off()
         axis.set_xlim(-limit, limit)
-        axis.set_xlabel(f"error against {peer}, percent")
+        axis.set_xlabel(f"change of the RMSE against {peer}, %")
         axis.grid(color="#e3e6ea")
         axis.set_axisbelow(True)
     axes[0].set_yticks(range(len(names)), names[::-1])

@@ -187,7 +187,7 @@ def gains() -> Any:
     ax.set_xticks(ticks, [f"{tick}".replace("-", "−") for tick in ticks])
     ax.minorticks_off()
     ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="change of the RMSE against ridge, %")
-    ax.set_title("real data: 28 tasks, with standard errors; blue: more than two of them")
+    ax.set_title("real data: 28 tasks; blue: more than two standard errors from zero")
     ax.grid(axis="x", color="#e3e6ea")
     ax.spines[["top", "right"]].set_visible(False)
     return figure
