@@ -164,10 +164,13 @@ def table(rows: list[dict[str, str]]) -> str:
     lines = []
     for k, row in enumerate(rows):
         skill, gain, low, high = (
-            f"{100 * float(row[key]):.1f} %" for key in ("skill", "gain", "low", "high")
+            f"{100 * float(row[key]):.1f} %".replace("-", "−")
+            for key in ("skill", "gain", "low", "high")
         )
         gain = f"{gain} ({low} to {high})" if k else ""
-        lines.append([row["method"], row["rmse"], skill, gain, f"{row['seconds']} s"])
+        lines.append(
+            [row["method"], row["rmse"], skill, gain, f"{row['seconds']}\N{NO-BREAK SPACE}s"]
+        )
     return page_table(head, lines)
 
 

@@ -10,14 +10,20 @@ from pathlib import Path
 
 IMAGES = Path(__file__).resolve().parent / "images"
 WIDTH = 540
-QUESTION, ANSWER, GAP, STEP = 268, 206, 62, 116  # widths, and the height of a row
+QUESTION, ANSWER, GAP, ARROW = 252, 226, 58, 36  # widths, and the height between two rows
 # Question, what leads to the right and to the next row, and the estimators on the right.
 ROWS = [
     (
         ["Is y a grid?", "a map, stations x variables:", "shape (n, d1, d2, ...)"],
         "no",
         "yes",
-        ["RLSCV or LRRCV", "one output, or many", "outputs in a row"],
+        [
+            "RLSCV or LRRCV",
+            "one output, or many",
+            "outputs in one mode;",
+            "nonlinear: KernelRLSCV",
+            "or KernelLRRCV",
+        ],
     ),
     (
         ["Is the relation linear?", "not sure: compare", "held_out_mse_ of both"],
@@ -26,7 +32,7 @@ ROWS = [
         ["KernelHOLRRCV", "RBF and other kernels"],
     ),
     (
-        ["Do you know the settings?", "the penalty and the", "rank of every mode"],
+        ["Settings known?", "the penalty and the", "rank of every mode"],
         "yes",
         "no",
         ["HOLRR", "rank=..., alpha=..."],
@@ -67,7 +73,9 @@ def chart(theme: str) -> str:
     theme : {"light", "dark"}
     """
     c = COLOURS[theme]
-    height = STEP * len(ROWS) + 96
+    boxes = [20 * max(len(question), len(answer)) + 20 for question, _, _, answer in ROWS]
+    top = 4 + sum(boxes) + ARROW * len(boxes)
+    height = top + 92
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
         f'height="{height}" font-family="Helvetica, Arial, sans-serif" role="img">',
@@ -77,17 +85,17 @@ def chart(theme: str) -> str:
         "</marker></defs>",
         f'<rect width="{WIDTH}" height="{height}" fill="{c["paper"]}"/>',
     ]
-    for k, (question, aside, onward, answer) in enumerate(ROWS):
-        y, box = 4 + k * STEP, STEP - 36
+    y = 4
+    for box, (question, aside, onward, answer) in zip(boxes, ROWS, strict=True):
         middle, right = y + box / 2, 2 + QUESTION + GAP
         parts += _box(2, y, QUESTION, box, question, c["question"], c["line"], c)
         parts += _box(right, y, ANSWER, box, answer, c["answer"], c["line"], c, code=True)
         parts += _arrow(f"M{2 + QUESTION},{middle} H{right - 2}", c)
-        parts += _arrow(f"M{2 + QUESTION / 2},{y + box} V{y + STEP - 2}", c)
+        parts += _arrow(f"M{2 + QUESTION / 2},{y + box} V{y + box + ARROW - 2}", c)
         parts.append(_text(2 + QUESTION + GAP / 2, middle - 8, aside, 16, c["ink"], bold=True))
         parts.append(_text(2 + QUESTION / 2 + 24, y + box + 24, onward, 16, c["ink"], bold=True))
+        y += box + ARROW
     wide = QUESTION + GAP + ANSWER
-    top = 4 + len(ROWS) * STEP
     parts += _box(2, top, wide, 86, LAST, c["default"], c["edge"], c, code=True, size=20)
     return "\n".join([*parts, "</svg>", ""])
 

@@ -74,7 +74,7 @@ panels = {
     "observed": (observed, "RdBu_r", -4, 4),
     "predicted": (predicted, "RdBu_r", -4, 4),
     "half width of the 90 % interval": ((high - low) / 2, "viridis", 0, 1.6),
-    "interval without zero": (predicted, "RdBu_r", -4, 4),
+    "predicted; dots: interval excludes 0": (predicted, "RdBu_r", -4, 4),
 }
 fig, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained", sharex=True, sharey=True)
 for ax, (title, (field, cmap, vmin, vmax)) in zip(axes.flat, panels.items(), strict=True):
