@@ -72,9 +72,9 @@ pytestmark = [pytest.mark.site, needs_chromium]
 COMPLETE = SITE / "complete.txt"  # `make docs` writes this file at its end
 
 
-# Elements of the article, and of the list "On this page", that stick out of the window and are in no
-# box that scrolls, or that a box hides. (The last crumb at the top shows that it is shortened; links
-# beside headings show under the pointer only.)
+# Elements of the article, and of the list "On this page", that stick out of the window and are in
+# no box that scrolls, or that a box hides. (The last crumb at the top shows that it is shortened;
+# links beside headings show under the pointer only.)
 CUT_OFF = """() => {
   const within = (e, test) => !e.matches(".bd-article-container, .bd-sidebar-secondary")
     && (test(e, getComputedStyle(e).overflowX) || within(e.parentElement, test));
