@@ -81,7 +81,8 @@ CUT_OFF = """() => {
   const scrolls = (e, overflow) => ["auto", "scroll"].includes(overflow);
   const hides = (e, overflow) => ["hidden", "clip"].includes(overflow)
     && e.scrollWidth > e.clientWidth + 1;
-  const inside = ".bd-article-container *, .bd-sidebar-secondary *";
+  const aside = innerWidth < 1200 ? "" : ", .bd-sidebar-secondary *";  // else it is out of sight
+  const inside = ".bd-article-container *" + aside;
   return [...document.querySelectorAll(inside)].filter((e) => {
     const box = e.getBoundingClientRect();
     const shown = box.width > 1 && box.height > 1 && e.checkVisibility();
