@@ -21,6 +21,7 @@ from ..model_selection.grid import RankGrid, check_penalties, matrix_grid, multi
 from ..model_selection.linear import (
     SEARCH_CONSTRAINTS,
     Search,
+    check_ranks,
     check_search,
     chosen_rank,
     in_user_units,
@@ -29,7 +30,6 @@ from ..model_selection.linear import (
     resolve_selection,
     search_attributes,
     shared_parameters,
-    warn_of_caps,
 )
 from ..model_selection.pruning import pruned_surface
 from ..model_selection.search import Choice, SearchOptions, run_search
@@ -96,7 +96,7 @@ class KernelSearch(Search):
         )
         options = self._options()
         check_search(options, data.n_samples)
-        self._grid((data.n_samples, *data.output_shape))  # raises for bad ranks
+        check_ranks(self, (data.n_samples, *data.output_shape))
         if isinstance(data, Samples):
             data = data.scaled(inputs=False)
             check_finite(data.Y, "y")
@@ -140,7 +140,6 @@ class KernelSearch(Search):
     # ------------------------------------------------------------ steps
 
     def _options(self) -> SearchOptions:
-        warn_of_caps(self)
         return SearchOptions(
             name=type(self).__name__,
             grid=self._grid,
@@ -699,7 +698,7 @@ class KernelLRRCV(KernelSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return matrix_grid(*resolve_ranks(self), shape)
+        return matrix_grid(*resolve_ranks(self, shape), shape)
 
     def _structure(self, rank: tuple[int, ...]) -> MatrixRank:
         return MatrixRank(rank[0])
@@ -1013,7 +1012,7 @@ class KernelHOLRRCV(KernelSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return multilinear_grid(*resolve_ranks(self), shape, subspaces=self.subspaces)
+        return multilinear_grid(*resolve_ranks(self, shape), shape, subspaces=self.subspaces)
 
     def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
         return MultilinearRank(
