@@ -519,7 +519,7 @@ def test_verbose_draws_a_progress_bar(make_data, capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
     monkeypatch.setitem(sys.modules, "rich.console", None)  # as if rich were not installed
-    with pytest.raises(ImportError, match=r"pip install holrr\[progress\]"):
+    with pytest.raises(ImportError, match=r'pip install "holrr\[progress\]"'):
         HOLRRCV(ALPHAS, verbose=True).fit(X, Y)
 
 

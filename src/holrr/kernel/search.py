@@ -282,7 +282,7 @@ class KernelRLSCV(KernelSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
@@ -526,7 +526,7 @@ class KernelLRRCV(KernelSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
@@ -811,7 +811,7 @@ class KernelHOLRRCV(KernelSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their

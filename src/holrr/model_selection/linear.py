@@ -827,7 +827,7 @@ class RLSCV(LinearSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -1112,7 +1112,7 @@ class LRRCV(LinearSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -1427,7 +1427,7 @@ class HOLRRCV(LinearSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
