@@ -272,7 +272,7 @@ class KernelRLSCV(KernelSearch):
     landmarks : array of shape (n_components, n_features) or None, default=None
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
-        Random state that draws the landmarks.
+        Seed of the draw of the landmarks.
     max_bytes : float, default=2**30
         Memory budget, in bytes, of the error surfaces of all folds.
     keep_held_out : bool, default=False
@@ -508,7 +508,7 @@ class KernelLRRCV(KernelSearch):
     landmarks : array of shape (n_components, n_features) or None, default=None
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
-        Random state that draws the landmarks.
+        Seed of the draw of the landmarks.
     max_bytes : float, default=2**30
         Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
         deviation. If the surfaces need more, the search caps all ranks at the largest common number
@@ -793,7 +793,7 @@ class KernelHOLRRCV(KernelSearch):
     landmarks : array of shape (n_components, n_features) or None, default=None
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
-        Random state that draws the landmarks.
+        Seed of the draw of the landmarks.
     max_bytes : float, default=2**30
         Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
         deviation. If the surfaces need more, the search caps all ranks at the largest common number

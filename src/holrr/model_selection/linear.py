@@ -1298,9 +1298,7 @@ class HOLRRCV(LinearSearch):
     """Higher-order low-rank regression with cross-validated penalty and ranks.
 
     The search computes the exact held-out error of *every* multilinear rank and penalty without
-    refitting. The fits of all ranks are leading blocks of one core, so that their errors are
-    cumulative sums. A fold and a penalty cost about as much as one fit, for any number of ranks.
-    See docs/model_selection.md.
+    refitting. See docs/model_selection.md.
 
     Parameters
     ----------
@@ -1551,6 +1549,9 @@ class HOLRRCV(LinearSearch):
 
     Notes
     -----
+    The fits of all ranks are leading blocks of one core, so that their errors are cumulative sums.
+    A fold and a penalty cost about as much as one fit, for any number of ranks.
+
     Entry ``[a, i, j, ...]`` of the error surface belongs to ``alphas_[a]`` and the rank
     ``(i + 1, j + 1, ...)``. The largest rank of a mode is its size or the product of the other
     sizes, since larger ranks give the same model. The largest rank of the input mode is the largest
