@@ -127,7 +127,7 @@ def compare_with_ridge(X, Y, repeats: int) -> dict[str, float]:
     try:
         from himalaya.ridge import RidgeCV as HimalayaRidgeCV
     except ImportError:
-        print("himalaya is not installed (pip install holrr[bench]) and left out")
+        print('himalaya is not installed (pip install "holrr[bench]") and left out')
     else:
         search = HimalayaRidgeCV(ALPHAS, fit_intercept=True, cv=5)
         methods["himalaya's `RidgeCV`, likewise"] = lambda: search.fit(X, flat)

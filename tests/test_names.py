@@ -164,8 +164,9 @@ def test_numbered_columns_in_another_order_are_refused(at_fit):
     x = x.set_axis(range(5), axis=1)
     other = x[[4, 3, 2, 1, 0]]
     model = RLS().fit({"counted": x, "array": x.to_numpy(), "shuffled": other}[at_fit], y)
-    hint = "X\\[X_train.columns\\].*" if at_fit == "shuffled" else "X.sort_index\\(axis=1\\)"
-    with pytest.raises(ValueError, match=rf"At position 0 X has '\d'.*; of a table, {hint} is in"):
+    hint = "X\\[X_train.columns\\], where" if at_fit == "shuffled" else "X.sort_index\\(axis=1\\)"
+    message = rf"At position 0 X has '\d'.*\. Reorder the columns of a table with {hint}"
+    with pytest.raises(ValueError, match=message):
         model.predict(x if at_fit == "shuffled" else other)
 
 

@@ -74,6 +74,16 @@ def test_every_parameter_of_an_estimator_has_a_type_and_a_sentence(name):
     assert not [text for text in found.values() if re.match(r"(As in|See) `", text)]
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_page_of_an_estimator_gives_the_shape_of_an_attribute_once(name):
+    """The page has the type of an attribute, and the first paragraph of its property."""
+    cls = resolve(name)
+    typed = re.findall(r"^(\w+_) : .*shape", section(inspect.getdoc(cls), "Attributes"), re.M)
+    docs = {attribute: inspect.getdoc(getattr(cls, attribute, None)) for attribute in typed}
+    first = {attribute: doc.split("\n\n")[0] for attribute, doc in docs.items() if doc}
+    assert [attribute for attribute, text in first.items() if "of shape" in text] == []
+
+
 def test_entries_of_several_names_or_without_a_text_are_not_descriptions():
     entries = "a : int\n    Size.\nb, c\n    As in `X`.\nd : int"
     doc = f"Title.\n\nParameters\n----------\n{entries}\n\nNotes\n-----\ne : int\n    Other.\n"

@@ -34,7 +34,8 @@ def require_matplotlib() -> Any:
         import matplotlib
     except ImportError as error:
         raise ImportError(
-            "Drawing figures needs matplotlib, which is not installed: run pip install holrr[plot]."
+            "Drawing figures needs matplotlib, which is not installed: run pip install "
+            '"holrr[plot]".'
         ) from error
     return matplotlib
 

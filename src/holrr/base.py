@@ -104,12 +104,13 @@ class TensorRegressor(
 
     @property
     def coef_(self) -> Array:
-        """Dense coefficients, of shape (n_features, d1, ..., dp), computed on access.
+        """Dense coefficients, computed on access.
 
-        If `X` had shape (n_samples, m1, ..., mq), the coefficients have shape
-        (m1, ..., mq, d1, ..., dp). If `X` had several blocks, they are a dict of such arrays. With
-        `output_shape` they have shape (D, n_features), as tools of scikit-learn such as `RFE`
-        expect. Coefficients of inputs that are missing in every sample are NaN.
+        Their shape is (n_features, d1, ..., dp). If `X` had shape (n_samples, m1, ..., mq), the
+        coefficients have shape (m1, ..., mq, d1, ..., dp). If `X` had several blocks, they are a
+        dict of such arrays. With `output_shape` they have shape (D, n_features), as tools of
+        scikit-learn such as `RFE` expect. Coefficients of inputs that are missing in every sample
+        are NaN.
         """
         check_is_fitted(self)
         return self._arranged(self._dense_coef())
@@ -152,10 +153,11 @@ class TensorRegressor(
 
     @property
     def intercept_(self) -> Any:
-        """Intercept of each output, of shape (d1, ..., dp), or a float for scalar targets.
+        """Intercept of each output.
 
-        With `output_shape` it has shape (D,), and the predictions of a linear model are
-        ``X @ coef_.T + intercept_`` as in scikit-learn.
+        Its shape is (d1, ..., dp); for scalar targets it is a float. With `output_shape` it has
+        shape (D,), and the predictions of a linear model are ``X @ coef_.T + intercept_`` as in
+        scikit-learn.
         """
         check_is_fitted(self)
         return self._flat(self._intercept)
@@ -205,15 +207,19 @@ class TensorRegressor(
 
     @property
     def core_(self) -> Array:
-        """Core of the coefficients in Tucker form, of shape (R0, ..., Rp)."""
+        """Core of the coefficients in Tucker form.
+
+        Its shape is (R0, ..., Rp).
+        """
         check_is_fitted(self)
         return self.tucker_.core
 
     @property
     def factors_(self) -> list[Array]:
-        """Factors of the coefficients in Tucker form, of shape (d_i, R_i), input mode first.
+        """Factors of the coefficients in Tucker form, input mode first.
 
-        The rows of the first factor are the features; inputs with modes are flattened.
+        Their shapes are (d_i, R_i). The rows of the first factor are the features; inputs with
+        modes are flattened.
         """
         check_is_fitted(self)
         first, *others = self.tucker_.dense_factors()
@@ -236,9 +242,9 @@ class TensorRegressor(
 
     @property
     def noise_(self) -> Any:
-        """Standard deviation of the noise of each output, of shape (d1, ..., dp).
+        """Standard deviation of the noise of each output.
 
-        With `output_shape` it has shape (D,).
+        Its shape is (d1, ..., dp). With `output_shape` it has shape (D,).
         """
         return self._flat(self._noise_level())
 
@@ -273,8 +279,9 @@ class TensorRegressor(
     # ------------------------------------------------------------ predictions
 
     def predict(self, X: Any, return_std: bool = False, *, check_inputs: bool = True) -> Any:
-        """Predict the outputs, without computing the dense coefficients.
+        """Predict the outputs of new samples.
 
+        The predictions are computed from the core and the factors, without the dense coefficients.
 
         Parameters
         ----------

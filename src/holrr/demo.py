@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import shlex
+import shutil
 import sys
 import textwrap
 import time
@@ -21,10 +23,13 @@ from .report import Report, make_report
 
 __all__ = ["run_demo"]
 
-N_TRAIN, N_FEATURES, OUTPUT_SHAPE, RANK, SNR = 50, 10, (10, 10, 10), (6, 4, 4, 8), 1.0
+N_TRAIN, N_NEW, N_FEATURES, SNR = 50, 500, 10, 1.0
+OUTPUT_SHAPE, RANK = (10, 10, 10), (6, 4, 4, 8)
 IMAGES, N_SAMPLES = ("cross", "painting"), 200
-HEADER = ("method", "ranks", "parameters", "held-out RMSE", "seconds")
-# All methods use the same folds and the same penalties.
+HEADER = ("method", "ranks", "parameters", f"RMSE on {N_NEW} new samples", "seconds")
+# All methods use the same folds and penalties, and predict with the best single model, whose
+# ranks are in the table, and not with a stack.
+OPTIONS: dict[str, Any] = {"cv": 5, "selection": "min"}
 METHODS: dict[str, type] = {
     "ridge regression": RLSCV,
     "low-rank regression": LRRCV,
@@ -34,8 +39,8 @@ DATA = (
     f"The data have {N_TRAIN} samples, {N_FEATURES} inputs, outputs of shape "
     f"{' x '.join(map(str, OUTPUT_SHAPE))}, coefficients of rank {' x '.join(map(str, RANK))}, and "
     "noise as strong as the signal. Penalty and ranks are chosen by 5-fold cross-validation, which "
-    "tries all 10,000 ranks. Low-rank regression and HOLRR average the best models; the table has "
-    "the ranks of the best single model:"
+    "tries all 10,000 ranks. The table has the best single model of each method "
+    '(selection="min"):'
 )
 PICTURE = (
     f"An image as coefficients, where each row of pixels is an input, estimated from {N_SAMPLES} "
@@ -46,7 +51,7 @@ PICTURE = (
 def simulate(seed: int = 0) -> tuple[np.ndarray, ...]:
     """Simulate training inputs, test inputs, training outputs, test outputs and the noise level."""
     X, Y, W = make_tensor_regression(
-        N_TRAIN + 500,
+        N_TRAIN + N_NEW,
         N_FEATURES,
         OUTPUT_SHAPE,
         rank=RANK,
@@ -66,12 +71,11 @@ def compare(seed: int = 0) -> tuple[list[tuple[str, ...]], Report]:
     models = {}
     for name, method in METHODS.items():
         start = time.perf_counter()
-        model = models[name] = method(cv=5).fit(X_train, Y_train)
+        model = models[name] = method(**OPTIONS).fit(X_train, Y_train)
         seconds = time.perf_counter() - start
         error = rmse(Y_test, model.predict(X_test))
-        # The number of parameters at the ranks in the table, which are not those of a stack.
-        n_parameters = model.cv_results_["n_parameters"][model.best_index_[1:]]
-        rows.append((name, _ranks(model), f"{n_parameters:,}", f"{error:.4f}", f"{seconds:.3f}"))
+        count = f"{model.n_parameters_:,}"
+        rows.append((name, _ranks(model), count, f"{error:.4f}", f"{seconds:.3f}"))
     last = models.pop("HOLRR")
     notes = {"n_samples": N_TRAIN}
     report = make_report(
@@ -81,7 +85,7 @@ def compare(seed: int = 0) -> tuple[list[tuple[str, ...]], Report]:
 
 
 def _ranks(model: Any) -> str:
-    """Return the ranks of the best single model."""
+    """Return the ranks of a model."""
     return " x ".join(map(str, np.atleast_1d(model.best_params_.get("rank", "full"))))
 
 
@@ -96,7 +100,7 @@ def draw(seed: int = 0) -> Any:
         X, Y, W = make_image_regression(image, "rows", N_SAMPLES, random_state=seed)
         _show(axes[0], load_image(image), f"{image}\n")
         for ax, (name, method) in zip(axes[1:], METHODS.items(), strict=True):
-            model = method(cv=5, fit_intercept=False).fit(X, Y)
+            model = method(**OPTIONS, fit_intercept=False).fit(X, Y)
             rank = f"rank {_ranks(model)}" if "rank" in model.best_params_ else "full rank"
             title = f"{name}\n{rank}, error {rmse(W, model.coef_):.3f}"
             _show(ax, image_from_coef(model.coef_, "rows"), title)
@@ -131,12 +135,22 @@ def run_demo(out: Path) -> list[Path]:
     print("\nYour files:")
     for name in files:
         print(f"  {out / name}")
-    print("\nNext: holrr fit X.npy Y.npy -o model.holrr")
+    print(f"\nNext: {_command()} fit X.npy Y.npy -o model.holrr")
     return [out / name for name in files]
 
 
+def _command() -> str:
+    """Return a command that runs holrr in the current folder with the running Python."""
+    python, command = Path(sys.executable), shutil.which("holrr")
+    if command is not None and Path(command).absolute().parent == python.parent:
+        return "holrr"
+    if python.is_relative_to(Path.cwd()):
+        python = python.relative_to(Path.cwd())
+    return f"{shlex.quote(str(python))} -m holrr"
+
+
 def _line(row: tuple[str, ...]) -> str:
-    widths = ("<22", "<16", ">10", ">16", ">10")
+    widths = ("<22", "<16", ">10", ">25", ">10")
     return "".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False))
 
 

@@ -13,4 +13,4 @@ def need(module: str, what: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(f"{what}: pip install holrr[{extra}]") from error
+        raise ImportError(f'{what}: pip install "holrr[{extra}]"') from error

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import holrr
+from holrr import HOLRRCV, demo
 from holrr.core.tensor import n_parameters
 from holrr.datasets import make_tensor_regression
+from holrr.metrics import rmse
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
 
@@ -276,14 +278,34 @@ def test_demo_says_where_its_files_are(tmp_path):
     for name in ("reconstruction.png", "reconstruction.svg", "report.html", "table.txt"):
         assert str(tmp_path / "d" / name) in done.stdout
         assert (tmp_path / "d" / name).stat().st_size > 0
+    assert re.search(r"\nNext: .*holrr fit X\.npy Y\.npy -o model\.holrr\n", done.stdout)
+    assert "RMSE on 500 new samples" in done.stdout
     (row,) = (line.split() for line in done.stdout.splitlines() if line.startswith("HOLRR  "))
     ranks, count = tuple(map(int, row[1:-3:2])), int(row[-3].replace(",", ""))
     assert count == n_parameters((10, 10, 10, 10), ranks)
-    assert max(ranks) < 10  # of the best single model, not of the mixture
+    assert max(ranks) < 10
+    X_train, X_new, Y_train, Y_new, _ = demo.simulate()
+    model = HOLRRCV(cv=5, selection="min").fit(X_train, Y_train)
+    assert (*model.rank_, model.n_parameters_) == (*ranks, count)
+    assert f"{rmse(Y_new, model.predict(X_new)):.4f}" == row[-2]
     assert done.stderr == ""
     page = (tmp_path / "d" / "report.html").read_text("utf-8")  # the report that `report` writes
     assert f'<td class="number">{float(row[-2]):.4g}</td>' in page
     assert "low-rank regression" in page
+
+
+def test_demo_ends_with_a_command_that_runs_here(tmp_path, monkeypatch):
+    environment = tmp_path / "some folder" / "bin"
+    environment.mkdir(parents=True)
+    monkeypatch.setattr(sys, "executable", str(environment / "python"))
+    monkeypatch.setenv("PATH", str(environment))
+    assert demo._command() == f"'{environment}/python' -m holrr"
+    monkeypatch.chdir(tmp_path / "some folder")
+    assert demo._command() == "bin/python -m holrr"
+    (environment / "holrr").touch(mode=0o755)
+    assert demo._command() == "holrr"
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))  # holrr of another Python
+    assert demo._command() == f"{tmp_path}/python -m holrr"
 
 
 # ---------------------------------------------------------------- unusual inputs

@@ -277,7 +277,7 @@ def test_without_xarray_a_labelled_model_still_predicts(folder):
         )
         assert done.returncode == expected, done.stderr
         if expected:
-            assert "pip install holrr[xarray]" in done.stderr
+            assert 'pip install "holrr[xarray]"' in done.stderr
             assert len(done.stderr.strip().splitlines()) == 1
 
 

@@ -312,7 +312,7 @@ def test_steps_work_without_pandas_and_ranges_name_the_package(folder):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.count("code 0") == 2, done.stdout + done.stderr
     assert "code 5" in done.stdout
-    assert "pip install holrr[table]" in done.stderr
+    assert 'pip install "holrr[table]"' in done.stderr
     by_hand = make_pipeline(StandardNormalVariate(), Standardizer(), HOLRR(2, 0.1))
     by_hand.fit(inputs(train), train[["fat", "water"]].to_numpy())
     np.testing.assert_allclose(np.load("P.npy"), by_hand.predict(inputs(new)), atol=1e-12)

@@ -499,7 +499,7 @@ def test_without_pandas_names_of_columns_still_count(folder):
     a_table().to_parquet("X.parquet")
     done = call("predict", "m", "X.parquet", "-o", "P.csv")
     assert (done.returncode, done.stderr.count("\n")) == (5, 1)
-    assert "pip install holrr[table]" in done.stderr
+    assert 'pip install "holrr[table]"' in done.stderr
 
 
 def test_without_the_package_for_a_format_the_message_names_it(folder, capfd, monkeypatch):

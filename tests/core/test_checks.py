@@ -80,7 +80,9 @@ def test_finite_entries_whose_sum_overflows_are_finite():
 
 
 def test_hint_about_missing_outputs_is_given_for_missing_outputs_only():
-    assert 'missing="ignore"' in str(BadEntryError("y", "NaN", (3,)))
+    text = str(BadEntryError("y", "NaN", (3,)))
+    assert "RLS, LRR, HOLRR and their searches leave missing outputs out of the fit" in text
+    assert text.index('missing="ignore"') < text.index("For other estimators, drop these samples")
     assert 'missing="ignore"' in str(BadEntryError("y", "a masked entry", (3,)))
     assert 'missing="ignore"' not in str(BadEntryError("y", "infinity", (3,)))
     assert 'missing="ignore"' not in str(BadEntryError("X", "NaN", (3, 1)))

@@ -231,7 +231,7 @@ def test_a_failed_download_is_tried_again(served, tmp_path, station_text, monkey
 
 def test_without_pooch_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"pip install holrr\[data\]"):
+    with pytest.raises(ImportError, match=r'pip install "holrr\[data\]"'):
         fetch_met_office(tmp_path, stations=["oxford"])
 
 

@@ -647,5 +647,5 @@ def test_a_missing_package_names_the_extra(missing, monkeypatch):
         return importlib.import_module(name, *args)
 
     monkeypatch.setattr("holrr.extras.import_module", refuse)
-    with pytest.raises(ImportError, match=r"pip install holrr\[onnx\]"):
+    with pytest.raises(ImportError, match=r'pip install "holrr\[onnx\]"'):
         to_onnx(pipeline)

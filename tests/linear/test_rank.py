@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import reference
-from holrr import HOLRR, MLMTNC, MLMTNCCV, KernelHOLRR
+from holrr import HOLRR, LRR, MLMTNC, MLMTNCCV, KernelHOLRR, KernelLRR
 from problems import low_rank_tensor, toy
 
 
@@ -180,3 +180,10 @@ def test_bad_ranks_raise_and_leave_the_fit(rank, error, message):
         model.fit(X, Y)
     assert model.rank_ == (2, 2, 2)
     assert_allclose(model.predict(X), before, rtol=0)
+
+
+@pytest.mark.parametrize("make", [LRR, KernelLRR])
+@pytest.mark.parametrize("rank", [(2, 2), [2, 2, 2], np.array([2])], ids=str)
+def test_the_rank_of_a_matrix_is_one_number(make, rank):
+    with pytest.raises(TypeError, match=r"rank of LRR and KernelLRR must be one number; got .*2"):
+        make(rank=rank).fit(*data())

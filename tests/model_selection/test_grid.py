@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from holrr import HOLRRCV, LRRCV, RLSCV
+from holrr import HOLRRCV, LRRCV, RLSCV, Moments
 from holrr.core.tensor import n_parameters
 from holrr.datasets import make_tensor_regression
 from holrr.kernel import KernelHOLRRCV, KernelLRRCV, KernelRLSCV
@@ -111,9 +112,8 @@ def test_ranks_as_a_cap_warn_and_work_as_max_rank(make, max_rank, caps):
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         expected = searched(make, max_rank=max_rank)
-    with pytest.warns(
-        FutureWarning, match="ranks=.* as the largest rank is deprecated; use max_rank="
-    ) as caught:
+    message = "ranks=.* is read as the largest rank.*Pass max_rank=.* or ranks="
+    with pytest.warns(FutureWarning, match=message) as caught:
         found = searched(make, ranks=max_rank)
     assert len([w for w in caught if w.category is FutureWarning]) == 1
     assert caught[0].filename == __file__
@@ -145,6 +145,52 @@ def test_a_list_of_ranks_has_the_only_candidates(make, ranks):
     assert {tuple(i + 1) for i in np.argwhere(finite.all(axis=0))} == set(listed)
     assert np.isfinite(surface).sum() == len(listed) * finite.shape[0]
     assert tuple(np.atleast_1d(found.rank_)) in listed
+
+
+@pytest.mark.parametrize(
+    ("make", "ranks", "message"),
+    [
+        *(
+            (
+                make,
+                ranks,
+                f"{shown} is read as the largest rank of each mode, not as 3 candidates. Pass "
+                f"max_rank=(1, 2, 3) for the largest rank, or "
+                f"ranks=[(1, 1, 1), (2, 2, 2), (3, 3, 3)] to try 3 ranks.",
+            )
+            for make in MULTILINEAR
+            for ranks, shown in [
+                ([1, 2, 3], "ranks=[1, 2, 3]"),
+                (np.array([1, 2, 3]), "ranks=array([1, 2, 3])"),
+            ]
+        ),
+        (HOLRRCV, 2, "mode, not as a candidate. Pass max_rank=2 for the largest rank, or ranks=["),
+        (HOLRRCV, (2, None, 2), "or ranks=[(2, 2, 2)] to try one rank."),
+        (LRRCV, 2, "the largest rank, not as a candidate. Pass max_rank=2 for the largest rank, "),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The best penalty")
+def test_the_warning_of_a_cap_has_both_ways_to_write_it(make, ranks, message):
+    with pytest.warns(FutureWarning, match=re.escape(message)):
+        searched(make, ranks=ranks)
+
+
+def test_moments_of_folds_warn_of_a_cap():
+    X, Y = toy()
+    folds = [Moments.from_arrays(X[k::3], Y[k::3]) for k in range(3)]
+    with pytest.warns(FutureWarning, match="ranks=2 is read as the largest rank of each mode"):
+        HOLRRCV(ALPHAS, ranks=2).fit_fold_moments(folds)
+
+
+@pytest.mark.parametrize("make", MULTILINEAR)
+@pytest.mark.filterwarnings("error::FutureWarning")
+def test_numbers_that_are_neither_candidates_nor_a_cap_are_refused(make):
+    message = (
+        "ranks must be a list of candidates, which are tuples with one entry for each of the 3 "
+        "modes; got ranks=[2, 3]. Pass ranks=[(2, 2, 2), (3, 3, 3)]."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        searched(make, ranks=[2, 3])
 
 
 @pytest.mark.parametrize("make", [*MULTILINEAR, *MATRIX])

@@ -474,6 +474,11 @@ def test_errors_of_intervals():
         model.predict_interval(X, kind="all")
     with pytest.raises(ValueError, match=r"coverage=0\.99 needs at least 99 held-out samples"):
         model.predict_interval(X, 0.99)
+    for coverage, needed in [(0.8, 4), (0.9, 9), (0.95, 19)]:
+        few = RLSCV([1.0], cv=2).fit(X[: needed - 1], Y[: needed - 1])
+        with pytest.raises(ValueError, match=f"coverage={coverage} needs at least {needed} held"):
+            few.predict_interval(X, coverage)
+        RLSCV([1.0], cv=2).fit(X[:needed], Y[:needed]).predict_interval(X, coverage)
     model.predict_interval(X, 0.99, "pooled")
     with pytest.raises(ValueError, match="information criterion"):
         RLSCV([1.0], criterion="gcv").fit(X, Y).predict_interval(X)

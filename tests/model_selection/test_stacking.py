@@ -288,6 +288,11 @@ def test_the_repr_of_a_stack_lists_its_models(tmp_path):
     assert eval(repr(model), {"HOLRRCV": HOLRRCV, "array": np.array}).get_params()["cv"] == 5
     assert "stack of" in model._repr_mimebundle_()["text/html"]
     assert "stack" not in repr(HOLRRCV(ALPHAS, selection="min").fit(X, Y)).replace("selection", "")
+    model.stack_weights_ = np.array([0.996, 0.0035, 0.0005])  # the latter are 0 %
+    model.stack_ranks_, model.stack_alphas_ = [(2, 2, 2), None, None], np.array([1.0, 2.0, 3.0])
+    assert repr(model).endswith("# stack of 3 models: 100% rank (2, 2, 2) at alpha=1")
+    model.stack_weights_ = np.array([0.991, 0.0045, 0.0045])
+    assert repr(model).endswith("# stack of 3 models: 99% rank (2, 2, 2) at alpha=1, 1% in 2 more")
 
 
 @pytest.mark.parametrize("make", PLAIN)

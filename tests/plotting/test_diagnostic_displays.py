@@ -119,6 +119,18 @@ def test_residuals_and_limits_of_rows_are_drawn():
     assert f"{found.outside.sum()} of 90 rows" in display.ax_.get_legend().get_texts()[0].get_text()
 
 
+def test_legends_are_above_the_axes():
+    X, Y = outlying()
+    model = RLSCV([1.0]).fit(X, Y)
+    inputs = InputDiagnosticsDisplay.from_estimator(model, X, name="training")
+    both = InputDiagnosticsDisplay.from_estimator(model, 3 * X, name="new", ax=inputs.ax_)
+    for display in (both, OutlierDisplay.from_estimator(model)):
+        display.figure_.draw_without_rendering()
+        legend, axes = display.ax_.get_legend().get_window_extent(), display.ax_.get_window_extent()
+        assert legend.y0 >= axes.y1
+        assert legend.y1 <= display.figure_.bbox.y1
+
+
 def test_a_model_of_one_fit_is_drawn_from_data():
     X, Y = outlying()
     display = OutlierDisplay.from_estimator(RLS(), X, Y, cv=3, level=0.9999, n_labels=1)

@@ -246,7 +246,7 @@ def test_names_figures_and_refusals(Display, monkeypatch):
 
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "matplotlib.pyplot", None)  # as if there were none
-        with pytest.raises(ImportError, match=r"pip install holrr\[plot\]"):
+        with pytest.raises(ImportError, match=r'pip install "holrr\[plot\]"'):
             Display.from_estimator(model)
 
 

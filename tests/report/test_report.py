@@ -266,7 +266,8 @@ def test_unusual_inputs_and_outliers_are_listed_by_label():
     cells = [row[0] for row in Cells(html).rows]
     assert "run 17" in cells
     assert {f"run {k}" for k in range(90, 98)} <= set(cells)
-    assert "Check training sample run 17" in html
+    assert re.search(r"Check training sample run 17: its .* \(residual \d.*, limit \d.*\)", html)
+    assert "About one ordinary sample in 1,000 exceeds the limit by chance" in html
     assert "Check the inputs: 27 % of the samples" in html
 
 

@@ -132,7 +132,7 @@ def _check_names(X: Any) -> None:
     if isinstance(X, Plain):
         raise CommandError(
             "--range needs the names of the columns, which need pandas: pip install "
-            "holrr[table]. Without pandas, select columns with --inputs",
+            '"holrr[table]". Without pandas, select columns with --inputs',
             EXIT_MISSING,
         )
     columns = getattr(X, "columns", None)

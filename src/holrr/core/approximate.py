@@ -773,6 +773,11 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[RankSpec, ...]:
 
 def check_matrix_rank(rank: Any, size: int) -> RankSpec:
     """Check the rank of a matrix: None, an int (capped at `size`) or a share of the energy."""
+    if isinstance(rank, (Sequence, np.ndarray)) and not isinstance(rank, (str, bytes)):
+        raise TypeError(
+            f"rank of LRR and KernelLRR must be one number; got {rank!r}. HOLRR and KernelHOLRR "
+            f"have a rank for every mode."
+        )
     if isinstance(rank, Integral) and not isinstance(rank, bool) and int(rank) > size:
         return size
     return _check_rank_entry(rank, 0, size)

@@ -18,9 +18,9 @@ _ABOUT_INPUTS = (
     "be left out."
 )
 _ABOUT_MISSING = (
-    'To leave missing outputs out of the fit, pass missing="ignore" to RLS, LRR, HOLRR or one of '
-    "their searches (call compute() on Dask arrays and toarray() on a sparse X first). Otherwise "
-    "drop these samples or impute the values."
+    "RLS, LRR, HOLRR and their searches leave missing outputs out of the fit with "
+    'missing="ignore" (call compute() on Dask arrays and toarray() on a sparse X first). For other '
+    "estimators, drop these samples or impute the values."
 )
 SAME_OUTPUTS = (
     "Batches, files, Dask arrays and samples with a sparse X must lack the same outputs in every "

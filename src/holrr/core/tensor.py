@@ -201,7 +201,9 @@ def release_pages(T: np.memmap) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Tucker:
-    """The tensor ``core x_0 factors[0] x_1 factors[1] ...``.
+    """Tensor in Tucker form: a core multiplied by a factor along every mode.
+
+    It is ``core x_0 factors[0] x_1 factors[1] ...``.
 
     Parameters
     ----------

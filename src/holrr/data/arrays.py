@@ -6,6 +6,8 @@ Every error message names the argument and its value, and says what to do.
 from __future__ import annotations
 
 import datetime
+import math
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -235,8 +237,8 @@ def check_lengths(X: Any, Y: Any) -> None:
     """Raise a ValueError if inputs and outputs have different numbers of samples."""
     if X.shape[0] != Y.shape[0]:
         raise ValueError(
-            f"X and y must have the same number of samples; got {X.shape[0]} in X and "
-            f"{Y.shape[0]} in y (inconsistent numbers of samples)."
+            f"X and y must have the same number of samples along their first axis; got "
+            f"{X.shape[0]} in X and {Y.shape[0]} in y."
         )
 
 
@@ -303,21 +305,50 @@ def _numbers(A: Any, name: str) -> Any:
 
 
 def _check_numbers(part: Any, name: str) -> None:
-    """Raise a ValueError for text, dates and time spans."""
-    if getattr(getattr(part, "dtype", None), "kind", None) in _NUMBERS:
+    """Raise a ValueError for text, dates, time spans, names of files and structured arrays."""
+    dtype = getattr(part, "dtype", None)
+    if getattr(dtype, "kind", None) in _NUMBERS:
         return
+    if getattr(dtype, "names", None):
+        raise ValueError(
+            f"{name} is a structured array; pass a DataFrame, or "
+            f"numpy.lib.recfunctions.structured_to_unstructured({name})."
+        )
+    if isinstance(part, (str, os.PathLike)):
+        raise ValueError(
+            f"{name} must hold numbers; got {name}={part!r}. If this is a file, load the "
+            f"file first."
+        )
     try:
         values = np.asarray(part)
     except (TypeError, ValueError):
         return  # ragged data, for which scikit-learn's check raises an error
     if values.dtype.kind in _NUMBERS:
         return
-    bad = next((v for v in values.flat if isinstance(v, _OTHER)), None)
-    if bad is not None:
-        raise ValueError(
-            f"{name} must hold numbers; got {bad!r} of type {type(bad).__name__}. Convert text "
-            f"and dates to numbers first, or leave these columns out."
-        )
+    others = [v for v in values.flat if isinstance(v, _OTHER)]
+    if not others:
+        return
+    bad = others[0].item() if isinstance(others[0], (np.str_, np.bytes_)) else others[0]
+    advice = "Convert text and dates to numbers first, or leave these columns out."
+    if all(map(_is_numeral, others)):
+        whole = name.partition(" ")[0]
+        convert = f"{whole}.astype(float)" if dtype is not None else f"np.asarray({whole}, float)"
+        advice = f"To convert this text to numbers, use {convert}."
+    raise ValueError(
+        f"{name} must hold numbers; got {bad!r} of type {type(bad).__name__}. {advice}"
+    )
+
+
+def _is_numeral(value: Any) -> bool:
+    """Return whether a value is the text of a number.
+
+    >>> _is_numeral("1.5"), _is_numeral("a"), _is_numeral(np.datetime64("2020-01-01"))
+    (True, False, False)
+    """
+    try:
+        return isinstance(value, (str, bytes)) and math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def unmasked(A: Any, name: str) -> Any:

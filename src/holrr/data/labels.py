@@ -454,15 +454,15 @@ def _check_order(
         return
     right = "X.sort_index(axis=1)" if names is None else "X[model.feature_names_in_]"
     if names is not None and not text:
-        right = "X[X_train.columns], with the table X_train of the fit,"
-    right = f"of a table, {right}"
+        right = "X[X_train.columns], where X_train is the table of the fit"
+    right = f"Reorder the columns of a table with {right}."
     if inputs:
         dims = ", ".join(f"{d}=..." for grid in inputs for d in grid.dims)
-        right = f"X.sel({dims}) with the coordinates of the fit"
+        right = f"Select the coordinates of the fit with X.sel({dims})."
     raise ValueError(
         f"The feature names should match those that were passed during fit.\nFeature names must be"
         f" in the same order as they were in fit. At position {k} X has {found[k]!r} and the fit "
-        f"had {known[k]!r}; {right} is in order."
+        f"had {known[k]!r}. {right}"
     )
 
 

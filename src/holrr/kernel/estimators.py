@@ -217,9 +217,10 @@ class KernelRegressor(TensorRegressor):
 
     @property
     def dual_coef_(self) -> Array:
-        """Dense dual coefficients, of shape (n_samples or n_landmarks, d1, ..., dp).
+        """Dense dual coefficients.
 
-        With `output_shape` they have shape (n_samples or n_landmarks, D), as in scikit-learn.
+        Their shape is (n_samples or n_landmarks, d1, ..., dp). With `output_shape` they
+        have shape (n_samples or n_landmarks, D), as in scikit-learn.
         """
         check_is_fitted(self)
         dual = self.tucker_.to_dense()
@@ -333,7 +334,7 @@ class KernelRLS(KernelRegressor):
     landmarks : array of shape (n_components, n_features) or None, default=None
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
-        Random state that draws the landmarks.
+        Seed of the draw of the landmarks.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
@@ -486,7 +487,7 @@ class KernelLRR(KernelRegressor):
     landmarks : array of shape (n_components, n_features) or None, default=None
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
-        Random state that draws the landmarks.
+        Seed of the draw of the landmarks.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
@@ -667,7 +668,7 @@ class KernelHOLRR(KernelRegressor):
     landmarks : array of shape (n_components, n_features) or None, default=None
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
-        Random state that draws the landmarks.
+        Seed of the draw of the landmarks.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their

@@ -21,6 +21,7 @@ from ..model_selection.grid import RankGrid, check_penalties, matrix_grid, multi
 from ..model_selection.linear import (
     SEARCH_CONSTRAINTS,
     Search,
+    check_ranks,
     check_search,
     chosen_rank,
     in_user_units,
@@ -29,7 +30,6 @@ from ..model_selection.linear import (
     resolve_selection,
     search_attributes,
     shared_parameters,
-    warn_of_caps,
 )
 from ..model_selection.pruning import pruned_surface
 from ..model_selection.search import Choice, SearchOptions, run_search
@@ -96,7 +96,7 @@ class KernelSearch(Search):
         )
         options = self._options()
         check_search(options, data.n_samples)
-        self._grid((data.n_samples, *data.output_shape))  # raises for bad ranks
+        check_ranks(self, (data.n_samples, *data.output_shape))
         if isinstance(data, Samples):
             data = data.scaled(inputs=False)
             check_finite(data.Y, "y")
@@ -140,7 +140,6 @@ class KernelSearch(Search):
     # ------------------------------------------------------------ steps
 
     def _options(self) -> SearchOptions:
-        warn_of_caps(self)
         return SearchOptions(
             name=type(self).__name__,
             grid=self._grid,
@@ -273,7 +272,7 @@ class KernelRLSCV(KernelSearch):
     landmarks : array of shape (n_components, n_features) or None, default=None
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
-        Random state that draws the landmarks.
+        Seed of the draw of the landmarks.
     max_bytes : float, default=2**30
         Memory budget, in bytes, of the error surfaces of all folds.
     keep_held_out : bool, default=False
@@ -283,7 +282,7 @@ class KernelRLSCV(KernelSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
@@ -509,7 +508,7 @@ class KernelLRRCV(KernelSearch):
     landmarks : array of shape (n_components, n_features) or None, default=None
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
-        Random state that draws the landmarks.
+        Seed of the draw of the landmarks.
     max_bytes : float, default=2**30
         Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
         deviation. If the surfaces need more, the search caps all ranks at the largest common number
@@ -527,7 +526,7 @@ class KernelLRRCV(KernelSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
@@ -699,7 +698,7 @@ class KernelLRRCV(KernelSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return matrix_grid(*resolve_ranks(self), shape)
+        return matrix_grid(*resolve_ranks(self, shape), shape)
 
     def _structure(self, rank: tuple[int, ...]) -> MatrixRank:
         return MatrixRank(rank[0])
@@ -794,7 +793,7 @@ class KernelHOLRRCV(KernelSearch):
     landmarks : array of shape (n_components, n_features) or None, default=None
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
-        Random state that draws the landmarks.
+        Seed of the draw of the landmarks.
     max_bytes : float, default=2**30
         Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
         deviation. If the surfaces need more, the search caps all ranks at the largest common number
@@ -812,7 +811,7 @@ class KernelHOLRRCV(KernelSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
@@ -1013,7 +1012,7 @@ class KernelHOLRRCV(KernelSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return multilinear_grid(*resolve_ranks(self), shape, subspaces=self.subspaces)
+        return multilinear_grid(*resolve_ranks(self, shape), shape, subspaces=self.subspaces)
 
     def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
         return MultilinearRank(

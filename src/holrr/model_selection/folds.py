@@ -838,12 +838,16 @@ def check_splits(
         far = not on_host(Y) and type(splitter) in _COUNTING
         pairs = [(a, b) for a, b in splitter.split(X, None if far else to_numpy(Y), groups)]
     except (TypeError, ValueError) as error:
+        k = splitters.check_cv(cv).get_n_splits() if cv is None or isinstance(cv, int) else 0
+        if n < k:
+            got = f"{n}. Pass cv={n}, or fit" if n > 1 else "1 sample. Fit"
+            raise ValueError(
+                f"cv={k} needs at least {k} samples; got {got} more samples."
+            ) from error
         samples = "single sample" if n == 1 else f"{n} samples"
         advice = ""
         if groups is None and "groups" in str(error):
             advice = " Pass the group of each sample: fit(X, y, groups=...)."
-        elif (cv is None or isinstance(cv, int)) and n < splitters.check_cv(cv).get_n_splits():
-            advice = f" Pass cv={n}, or fit more samples." if n > 1 else " Fit more samples."
         message = f"cv={cv!r} does not split the {samples}: {str(error).rstrip('.')}.{advice}"
         raise ValueError(message) from error
     if not pairs:

@@ -626,10 +626,11 @@ def interval_factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any
     if kind == "simultaneous":  # rounds up to a whole number of scores, without interpolation
         wanted = np.ceil(wanted * n - 1e-9) / n
     if not wanted.min() <= 1 + 1e-12:
+        needed = math.ceil(share / (1 - share) - 1e-9)
         pooled = ', or kind="pooled"' if kind == "entry" else ""
         raise ValueError(
-            f"coverage={coverage:g} needs at least {math.ceil(share / (1 - share))} held-out "
-            f"samples, and there are {int(np.max(n))}. Use a smaller coverage, or more samples"
+            f"coverage={coverage:g} needs at least {needed} held-out samples, and "
+            f"there are {int(np.max(n))}. Use a smaller coverage, or more samples"
             f"{pooled}."
         )
     scores = kept[kind]

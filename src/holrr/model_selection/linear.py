@@ -106,6 +106,7 @@ INPUT_RANK: dict[str, list[Any]] = {
 
 # Number of models of a stack that its text representation lists.
 _N_SHOWN = 3
+_SMALLEST_SHOWN = 0.005  # smaller weights round to 0 %
 
 
 def _shown(rank: tuple[int, ...]) -> str:
@@ -192,15 +193,16 @@ class Search(TensorRegressor):
         if "stack_weights_" not in vars(self):
             return ""
         parts = zip(self.stack_weights_, self.stack_ranks_, self.stack_alphas_, strict=True)
+        large = [part for part in parts if part[0] >= _SMALLEST_SHOWN][:_N_SHOWN]
         shown = [
             f"{w:.0%} {'ridge' if rank is None else f'rank {_shown(rank)}'} at alpha={alpha:.3g}"
-            for w, rank, alpha in list(parts)[:_N_SHOWN]
+            for w, rank, alpha in large
         ]
         n, null = len(self.stack_weights_), 1.0 - float(np.sum(self.stack_weights_))
-        if n > _N_SHOWN:
-            rest = float(np.sum(self.stack_weights_[_N_SHOWN:]))
-            shown.append(f"{rest:.0%} in {n - _N_SHOWN} more")
-        if null >= 0.005:
+        rest = float(np.sum(self.stack_weights_)) - float(sum(part[0] for part in large))
+        if rest >= _SMALLEST_SHOWN:
+            shown.append(f"{rest:.0%} in {n - len(large)} more")
+        if null >= _SMALLEST_SHOWN:
             shown.append(f"{null:.0%} the mean")
         own = vars(self).get("_own") is not None
         if own and not n:
@@ -390,7 +392,7 @@ class LinearSearch(Search):
         data, names = validate(self, X, y, sample_weight, groups=groups)
         options = self._options()
         check_search(options, data.n_samples)
-        self._grid((data.n_features, *data.output_shape))  # raises for bad ranks
+        check_ranks(self, (data.n_features, *data.output_shape))
         plan = self._plan(names, data)
         n_samples = data.n_samples
         if isinstance(data, Stream):
@@ -474,6 +476,7 @@ class LinearSearch(Search):
         total = data.total()
         assert total is not None
         check_search(options, total.n_samples)
+        check_ranks(self, (total.n_features, *total.output_shape))
         names = names_of_moments(self, total)
         missing = parts[0].missing_outputs
         if missing is not None:
@@ -630,7 +633,6 @@ class LinearSearch(Search):
         return replace(options, grid=grid)
 
     def _options(self) -> SearchOptions:
-        warn_of_caps(self)
         return SearchOptions(
             name=type(self).__name__,
             grid=self._grid,
@@ -825,7 +827,7 @@ class RLSCV(LinearSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -1110,7 +1112,7 @@ class LRRCV(LinearSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -1283,7 +1285,7 @@ class LRRCV(LinearSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return matrix_grid(*resolve_ranks(self), shape)
+        return matrix_grid(*resolve_ranks(self, shape), shape)
 
     def _structure(self, rank: tuple[int, ...]) -> MatrixRank:
         return MatrixRank(rank[0])
@@ -1296,9 +1298,7 @@ class HOLRRCV(LinearSearch):
     """Higher-order low-rank regression with cross-validated penalty and ranks.
 
     The search computes the exact held-out error of *every* multilinear rank and penalty without
-    refitting. The fits of all ranks are leading blocks of one core, so that their errors are
-    cumulative sums. A fold and a penalty cost about as much as one fit, for any number of ranks.
-    See docs/model_selection.md.
+    refitting. See docs/model_selection.md.
 
     Parameters
     ----------
@@ -1425,7 +1425,7 @@ class HOLRRCV(LinearSearch):
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -1549,6 +1549,9 @@ class HOLRRCV(LinearSearch):
 
     Notes
     -----
+    The fits of all ranks are leading blocks of one core, so that their errors are cumulative sums.
+    A fold and a penalty cost about as much as one fit, for any number of ranks.
+
     Entry ``[a, i, j, ...]`` of the error surface belongs to ``alphas_[a]`` and the rank
     ``(i + 1, j + 1, ...)``. The largest rank of a mode is its size or the product of the other
     sizes, since larger ranks give the same model. The largest rank of the input mode is the largest
@@ -1662,7 +1665,7 @@ class HOLRRCV(LinearSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return multilinear_grid(*resolve_ranks(self), shape, subspaces=self.subspaces)
+        return multilinear_grid(*resolve_ranks(self, shape), shape, subspaces=self.subspaces)
 
     def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
         return MultilinearRank(
@@ -1910,10 +1913,10 @@ def resolve_selection(estimator: Any) -> Any:
     return "stack" if can_stack else "min"
 
 
-def resolve_ranks(estimator: Any) -> tuple[Any, Any]:
+def resolve_ranks(estimator: Any, shape: Sequence[int]) -> tuple[Any, Any]:
     """Return `max_rank` and `ranks`, at least one of them None.
 
-    `ranks` may have the deprecated form of a largest rank.
+    `ranks` may have the deprecated form of a largest rank. `shape` is that of the coefficients.
     """
     max_rank, ranks = estimator.max_rank, estimator.ranks
     if ranks is None:
@@ -1923,7 +1926,15 @@ def resolve_ranks(estimator: Any) -> tuple[Any, Any]:
             f"max_rank and ranks cannot be combined; got max_rank={max_rank!r} and "
             f"ranks={ranks!r}. Set only one of the two parameters."
         )
-    return (ranks, None) if _holds_caps(estimator) else (None, ranks)
+    if not _holds_caps(estimator):
+        return None, ranks
+    if not isinstance(ranks, Integral) and len(ranks) != len(shape):
+        raise ValueError(
+            f"ranks must be a list of candidates, which are tuples with one entry for each of the "
+            f"{len(shape)} modes; got ranks={ranks!r}. Pass "
+            f"ranks={_as_candidates(ranks, len(shape))}."
+        )
+    return ranks, None
 
 
 def _holds_caps(estimator: Any) -> bool:
@@ -1937,15 +1948,51 @@ def _holds_caps(estimator: Any) -> bool:
     return bool(items) and all(R is None or isinstance(R, Real) for R in items)
 
 
-def warn_of_caps(estimator: Any) -> None:
-    """Warn if `ranks` has the deprecated form of a largest rank."""
-    if _holds_caps(estimator):
-        ranks = estimator.ranks
-        warn(
-            f"ranks={ranks!r} as the largest rank is deprecated; use max_rank={ranks!r}. From "
-            f"version 1.0 on, `ranks` must be a list of candidates.",
-            FutureWarning,
-        )
+def _as_candidates(ranks: Any, n_modes: int) -> list[Any]:
+    """Return candidates with the same rank for each mode, for each number of `ranks`.
+
+    >>> _as_candidates((1, 2, 2, None), 3)
+    [(1, 1, 1), (2, 2, 2)]
+    """
+    return [(R,) * n_modes for R in dict.fromkeys(_plain(ranks)) if R is not None]
+
+
+def _plain(ranks: Iterable[Any]) -> tuple[Any, ...]:
+    """Return ranks without numbers of NumPy, which are printed with their type."""
+    return tuple(R.item() if hasattr(R, "item") else R for R in ranks)
+
+
+def check_ranks(estimator: Any, shape: Sequence[int]) -> None:
+    """Raise an error for bad ranks; warn of a largest rank that is passed as `ranks`.
+
+    Parameters
+    ----------
+    estimator : search over ranks
+    shape : sequence of int
+        Shape of the coefficients.
+    """
+    estimator._grid(shape)  # raises for bad ranks
+    if not _holds_caps(estimator):
+        return
+    ranks = estimator.ranks
+    each = "subspaces" in estimator._get_param_names()  # not of LRRCV and KernelLRRCV
+    largest: Any
+    candidates: list[Any]
+    if not each:
+        largest, candidates = ranks, [ranks]
+    elif isinstance(ranks, Integral):
+        largest, candidates = ranks, _as_candidates([ranks], len(shape))
+    else:
+        largest, candidates = _plain(ranks), _as_candidates(ranks, len(shape))
+    many = len(candidates) != 1
+    warn(
+        f"ranks={ranks!r} is read as the largest rank{' of each mode' * each}, not as "
+        f"{f'{len(candidates)} candidates' if many else 'a candidate'}. Pass max_rank={largest!r} "
+        f"for the largest rank, or ranks={candidates!r} to try "
+        f"{f'{len(candidates)} ranks' if many else 'one rank'}. From version 1.0 on this is an "
+        f"error.",
+        FutureWarning,
+    )
 
 
 def unweighted_error(

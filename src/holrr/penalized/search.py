@@ -342,7 +342,7 @@ class TraceNormRegressionCV(PenalizedSearch):
     n_jobs : int or None, default=None
         Number of folds that run in parallel. By default, the folds run one after the other.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
@@ -533,7 +533,7 @@ class MLMTNCCV(PenalizedSearch):
     n_jobs : int or None, default=None
         Number of folds that run in parallel. By default, the folds run one after the other.
     verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install holrr[progress]``.
+        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their

@@ -59,7 +59,7 @@ class TraceNormRegression(PenalizedRegressor):
         the state of the solver, up to 2 p + 3 arrays of the size of the coefficients.
     verbose : bool, int or "rich", default=False
         Whether to print the progress of the solver. "rich" updates a single line and needs
-        ``pip install holrr[progress]``.
+        ``pip install "holrr[progress]"``.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their

@@ -148,7 +148,7 @@ class InputDiagnosticsDisplay:
         _label_points(ax, x, y, np.where(outside, distance, 0.0), found.labels, n_labels)
         ax.set_xlabel(f"Hotelling's T2 ({found.n_components} components)", fontsize=9)
         ax.set_ylabel("DModX, the root of Q over the number of inputs", fontsize=9)
-        ax.legend(loc="best", fontsize=7, frameon=False, handlelength=1.6)
+        _legend_above(ax)
         style.tidy(ax)
         return self
 
@@ -270,9 +270,15 @@ class OutlierDisplay:
         ax.set(xlim=(-1, y.size))
         ax.set_xlabel("training row", fontsize=9)
         ax.set_ylabel("studentised held-out residual\n(root mean square)", fontsize=9)
-        ax.legend(loc="upper right", fontsize=7, frameon=False)
+        _legend_above(ax)
         style.tidy(ax)
         return self
+
+
+def _legend_above(ax: Any) -> None:
+    """Draw the legend above the axes, where it hides no point."""
+    where = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3}
+    ax.legend(fontsize=7, frameon=False, handlelength=1.6, columnspacing=1.2, **where)
 
 
 def _stretch(axis: Any, limit: float, *, bottom: bool = False) -> None:

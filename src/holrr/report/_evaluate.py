@@ -216,8 +216,8 @@ def evaluated(
     n_inputs, n_outputs = len(predicted[name]), len(observed)
     if n_inputs != n_outputs:
         raise ValueError(
-            f"X and y must have the same number of samples; got {n_inputs} in X and {n_outputs} "
-            f"in y."
+            f"X and y must have the same number of samples along their first axis; got "
+            f"{n_inputs} in X and {n_outputs} in y."
         )
     for other, estimator in (compare or {}).items():
         predicted[other] = _outputs(model, X, estimator.predict(X))

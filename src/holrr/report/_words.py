@@ -162,10 +162,13 @@ def next_steps(
         first = int(outliers.order[0])
         label = first if outliers.labels is None else outliers.labels[first]
         n = int(outliers.outside.sum())
-        what = f"training sample {label}" if n == 1 else f"{n} training samples, {label} first"
+        which = f"training sample {label}: its" if n == 1 else f"{n} training samples: their"
+        residual = "residual" if n == 1 else f"the residual of {label} is"
         steps.append(
-            f"Check {what}: the outputs do not fit the other samples. Correct or remove errors, or "
-            f'use a robust fit (loss="huber").'
+            f"Check {which} outputs do not fit the other samples ({residual} "
+            f"{outliers.residuals[first]:.3g}, limit {outliers.limits[first]:.3g}). Correct or "
+            f'remove errors, or use a robust fit (loss="huber"). About one ordinary sample in '
+            f"{1 / (1 - outliers.level):,.0f} exceeds the limit by chance."
         )
     if not hasattr(model, "best_index_"):
         steps.append(

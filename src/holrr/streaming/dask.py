@@ -41,7 +41,7 @@ try:
     from dask.sizeof import sizeof
     from dask.threaded import get as threaded_get
 except ImportError as error:
-    raise ImportError("Dask arrays need dask: pip install holrr[dask]") from error
+    raise ImportError('Dask arrays need dask: pip install "holrr[dask]"') from error
 
 __all__ = ["DaskStream", "known_chunks", "map_lazily", "slices"]
 
