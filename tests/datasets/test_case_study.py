@@ -35,5 +35,8 @@ def test_the_table_of_the_case_study_has_the_stored_results():
     for row in rows:
         line = re.search(rf"^\| {re.escape(row['method'])} \| (.*) \|$", text, re.M)[1]
         cells = [cell.strip() for cell in line.split("|")]
-        assert cells[:2] == [row["rmse"], f"{100 * float(row['skill']):.1f} %"]
-        assert not cells[2] or cells[2].startswith(f"{100 * float(row['gain']):.1f} %")
+        skill, gain = (
+            f"{100 * float(row[key]):.1f} %".replace("-", "−") for key in ("skill", "gain")
+        )
+        assert cells[:2] == [row["rmse"], skill]
+        assert not cells[2] or cells[2].startswith(gain)
