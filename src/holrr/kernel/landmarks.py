@@ -128,7 +128,8 @@ def choose_landmarks(
         assert n_components is not None
         return _draw(data, int(n_components), random_state)
     # A Dataset or a dict has no shape; if its blocks are empty, `validate_points` raises an error.
-    if 0 in landmarks.shape[:1] if hasattr(landmarks, "shape") else not len(landmarks):
+    shape = tuple(landmarks.shape) if hasattr(landmarks, "shape") else (len(landmarks),)
+    if shape[:1] == (0,):
         raise ValueError(f"landmarks must contain at least one row; got landmarks={landmarks!r}.")
     points = validate_points(landmarks, names, "landmarks")
     points = copy_of(to_device_of(points, data.X) if isinstance(data, Samples) else points)
