@@ -10,8 +10,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 import reference
-from holrr import HOLRR, LRR, RLS
-from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS
+from holrr import HOLRR, LRR, RLS, KernelHOLRR, KernelLRR, KernelRLS
 from problems import toy
 
 SOLVERS = ["auto", "cholesky", "eigh"]
@@ -248,12 +247,14 @@ def test_model_does_not_change_with_the_arrays_of_its_fit():
     assert_allclose(model.predict(copy), before, rtol=0, atol=0)
 
 
-def test_predictions_do_not_depend_on_the_block_size(monkeypatch):
-    X, Y = toy(n=200)
-    model = KernelHOLRR(2, kernel="rbf").fit(X, Y)
-    whole = model.predict(X)
-    monkeypatch.setattr("holrr.kernel.estimators._BLOCK", 64 * 8 * 200)
-    assert_allclose(model.predict(X), whole, rtol=1e-13)
+def test_predictions_of_many_samples_are_those_of_some_of_them():
+    """The kernel values of 40,000 samples are computed in blocks of 128 MB."""
+    X, Y = toy(n=500, shape=(2,))
+    model = KernelLRR(1, kernel="rbf").fit(X, Y)
+    new = np.random.default_rng(1).normal(size=(40_000, 5))
+    whole = model.predict(new)
+    for rows in (slice(0, 99), slice(33_500, 33_599), slice(39_900, None)):
+        assert_allclose(whole[rows], model.predict(new[rows]), rtol=1e-10)
 
 
 def test_offsets_of_inputs_do_not_change_predictions_of_centred_kernels():

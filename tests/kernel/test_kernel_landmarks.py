@@ -11,8 +11,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 
-from holrr import HOLRR, RLS
-from holrr.kernel import KernelHOLRR, KernelLRR, KernelRLS, landmarks
+from holrr import HOLRR, RLS, KernelHOLRR, KernelLRR, KernelRLS
 from problems import toy
 
 ESTIMATORS = [KernelRLS(), KernelLRR(2), KernelHOLRR(2), KernelHOLRR(2, subspaces="response")]
@@ -179,14 +178,3 @@ def test_predictions_scale_with_the_outputs(scale):
     model = KernelHOLRR(2, 0.1, kernel="rbf", n_components=8, random_state=0)
     expected = model.fit(X, Y).predict(X)
     assert_allclose(model.fit(X, scale * Y).predict(X) / scale, expected, rtol=1e-7, atol=1e-8)
-
-
-def test_blocks_without_weight_are_left_out(monkeypatch):
-    """Blocks have 64 samples at least."""
-    X, Y = toy(n=200)
-    w = np.ones(200)
-    w[:100] = 0
-    model = KernelHOLRR(2, 0.1, kernel="rbf", gamma=0.1, landmarks=X[120:128])
-    expected = model.fit(X, Y, w).predict(X)
-    monkeypatch.setattr(landmarks, "_BLOCK", 1)
-    assert_allclose(model.fit(X, Y, w).predict(X), expected, atol=1e-9)

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from holrr.kernel import (
-    KernelHOLRR,
-    KernelLRR,
-    KernelRLS,
-)
+from holrr import KernelHOLRR, KernelLRR, KernelRLS
 from problems import toy
 
 

@@ -11,8 +11,7 @@ from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel, sigmoid_kernel
 
-from holrr import HOLRR
-from holrr.kernel import KernelHOLRR, KernelHOLRRCV, KernelLRR, KernelRLS, KernelRLSCV
+from holrr import HOLRR, KernelHOLRR, KernelHOLRRCV, KernelLRR, KernelRLS, KernelRLSCV
 from problems import toy
 
 ESTIMATORS = [KernelRLS(), KernelLRR(2), KernelHOLRR(2), KernelHOLRR(2, subspaces="response")]

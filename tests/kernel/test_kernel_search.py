@@ -13,7 +13,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 
-from holrr.kernel import (
+from holrr import (
+    HOLRRCV,
+    LRRCV,
+    RLS,
     KernelHOLRR,
     KernelHOLRRCV,
     KernelLRR,
@@ -21,8 +24,6 @@ from holrr.kernel import (
     KernelRLS,
     KernelRLSCV,
 )
-from holrr.linear import RLS
-from holrr.model_selection import HOLRRCV, LRRCV
 from problems import toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")

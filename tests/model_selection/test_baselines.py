@@ -8,9 +8,19 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from holrr import HOLRRCV, LRRCV, RLS, RLSCV, KernelHOLRRCV, KernelRLSCV, Moments, load
+from holrr import (
+    HOLRRCV,
+    LRRCV,
+    MLMTNCCV,
+    RLS,
+    RLSCV,
+    KernelHOLRRCV,
+    KernelRLSCV,
+    Moments,
+    TraceNormRegressionCV,
+    load,
+)
 from holrr.model_selection.grid import default_alphas
-from holrr.penalized import MLMTNCCV, TraceNormRegressionCV
 from problems import toy, with_missing
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")

@@ -5,10 +5,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, LeaveOneGroupOut
 
-from holrr import HOLRRCV, LRRCV, RLS, RLSCV, Moments
+from holrr import HOLRRCV, LRRCV, RLS, RLSCV, Moments, load, save
 from holrr.data.blocks import InputBlocks
 from holrr.data.validation import Samples
-from holrr.io import load, save
 from holrr.model_selection.block_penalties import block_errors, find_block_penalties
 from holrr.model_selection.folds import moment_data, sample_data
 

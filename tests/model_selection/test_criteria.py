@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from holrr import HOLRR, LRRCV, KernelRLSCV, Moments
+from holrr import HOLRR, HOLRRCV, LRRCV, RLSCV, KernelRLSCV, Moments
 from holrr.core.tensor import n_parameters
-from holrr.model_selection import HOLRRCV, RLSCV
 from holrr.streaming import memory_budget
 from problems import on_disk
 

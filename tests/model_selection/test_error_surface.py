@@ -16,10 +16,9 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from holrr import LRR, RLS, Moments
+from holrr import HOLRRCV, LRR, LRRCV, RLS, RLSCV, Moments
 from holrr.core.namespace import to_numpy
 from holrr.data.validation import open_data
-from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
 from holrr.model_selection.folds import check_splits, sample_folds
 from holrr.model_selection.surface import rank_path
 

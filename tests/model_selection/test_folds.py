@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from holrr import Moments
+from holrr import HOLRRCV, RLSCV, Moments
 from holrr.core.approximate import MultilinearRank
 from holrr.core.moments import merge_others
 from holrr.core.spectral import spectral_from_arrays
 from holrr.data.validation import Samples
 from holrr.linear.fit import LinearOptions, fit_data
-from holrr.model_selection import HOLRRCV, RLSCV, folds
+from holrr.model_selection import folds
 from holrr.model_selection.criteria import criterion_results
 from holrr.model_selection.folds import (
     Folds,

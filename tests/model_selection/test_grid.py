@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from holrr import HOLRRCV, LRRCV, RLSCV, Moments
+from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, KernelLRRCV, KernelRLSCV, Moments
 from holrr.core.tensor import n_parameters
 from holrr.datasets import make_tensor_regression
-from holrr.kernel import KernelHOLRRCV, KernelLRRCV, KernelRLSCV
 from holrr.model_selection.grid import (
     RankGrid,
     falling_edge,

@@ -14,15 +14,7 @@ from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, TimeSe
 
 import holrr
 import reference
-from holrr import (
-    HOLRRCV,
-    LRRCV,
-    RLS,
-    RLSCV,
-    KernelRLSCV,
-    Moments,
-    TraceNormRegression,
-)
+from holrr import HOLRRCV, LRRCV, RLS, RLSCV, KernelRLSCV, Moments, TraceNormRegression
 from holrr.model_selection import intervals
 from holrr.model_selection.intervals import KINDS, LEVELS
 from problems import toy, with_missing

@@ -15,9 +15,12 @@ from sklearn.preprocessing import StandardScaler
 
 from holrr import (
     HOLRR,
+    HOLRRCV,
     LRR,
+    LRRCV,
     MLMTNCCV,
     RLS,
+    RLSCV,
     KernelHOLRRCV,
     KernelLRRCV,
     KernelRLSCV,
@@ -26,7 +29,6 @@ from holrr import (
 )
 from holrr.core.moments import CentredMoments
 from holrr.datasets import make_tensor_regression
-from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
 
 ALPHAS = [0.1, 1.0, 10.0, 100.0]
 quiet = pytest.mark.filterwarnings("ignore:The best penalty")

@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from holrr import HOLRRCV, LRRCV, KernelHOLRRCV, KernelLRRCV
 from holrr.data.validation import Samples
 from holrr.datasets import make_tensor_regression
-from holrr.kernel import KernelHOLRRCV, KernelLRRCV
-from holrr.model_selection import HOLRRCV, LRRCV, pruning
+from holrr.model_selection import pruning
 from holrr.model_selection.folds import check_splits, sample_folds
 from holrr.model_selection.grid import RankGrid
 from holrr.model_selection.pruning import Screen, is_worthwhile

@@ -9,10 +9,9 @@ import pytest
 from brute_force import brute_force
 from sklearn.model_selection import KFold
 
-from holrr import HOLRR, RLS
+from holrr import HOLRR, HOLRRCV, RLS, RLSCV
 from holrr.core.approximate import MultilinearRank
 from holrr.data.validation import Samples
-from holrr.model_selection import HOLRRCV, RLSCV
 from holrr.model_selection.folds import Problems, sample_folds
 from holrr.model_selection.grid import RankGrid, multilinear_grid
 from holrr.model_selection.search import (

@@ -5,11 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from holrr import KernelHOLRRCV, KernelLRRCV, KernelRLSCV
+from holrr import HOLRRCV, LRRCV, RLS, RLSCV, KernelHOLRRCV, KernelLRRCV, KernelRLSCV
 from holrr.core.approximate import MatrixRank, MultilinearRank
 from holrr.datasets import make_tensor_regression
-from holrr.linear import RLS
-from holrr.model_selection import HOLRRCV, LRRCV, RLSCV
 from holrr.model_selection.search import SearchOptions, best_index, single_choice, split_index
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
