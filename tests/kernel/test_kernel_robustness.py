@@ -145,6 +145,7 @@ def test_constant_data_and_few_samples(estimator, solver):
     mean = Y.mean(axis=0)
     constant = estimator.fit(np.ones_like(X), Y)
     assert_allclose(constant.predict(X[:3]), np.broadcast_to(mean, (3, 3, 4)), rtol=1e-9)
+    assert_allclose(constant.objective_, np.sum((Y - mean) ** 2), rtol=1e-9)
     assert_finite(constant, X)
     flat = estimator.fit(X, np.full_like(Y, 7.0))
     assert_allclose(flat.predict(X), np.full_like(Y, 7.0), rtol=1e-12)
