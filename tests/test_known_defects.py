@@ -1,0 +1,612 @@
+"""Relations that every estimator obeys, and that hostile combinations of features broke.
+
+A test marked ``xfail(strict=True)`` shows a defect that is not mended yet: its reason names the
+relation. When the defect is mended the test passes, and the mark must be removed.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from numpy.testing import assert_allclose
+from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit
+
+from holrr import HOLRRCV, LRRCV, RLS, RLSCV, KernelRLSCV, Moments, load, standard_errors
+from holrr.data import Delayer, Standardizer, StandardNormalVariate
+from holrr.diagnostics import find_outliers
+from holrr.report import make_report
+from registry import ROWS
+
+FOLDS = np.arange(12) % 3
+
+
+def draw(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def linear_problem(n=24, d=5, outputs=(3,), noise=0.5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.tensordot(X, rng.normal(size=(d, *outputs)), 1) + noise * rng.normal(
+        size=(n, *outputs)
+    )
+
+
+def defect(reason):
+    """Mark a test whose relation does not hold yet."""
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
+def params(keep, broken=lambda row: False, reason=""):
+    """The rows of the registry for which `keep` is true, as parameters of a test.
+
+    The relation does not hold yet for rows for which `broken` is true.
+    """
+    return [
+        pytest.param(row, id=row.id, marks=[defect(reason)] if broken(row) else [])
+        for row in ROWS
+        if keep(row)
+    ]
+
+
+def rows_with(*names, and_also=lambda row: True, **broken):
+    """Run a test for the rows that have these parameters, and for which `and_also` is true."""
+    has = [row for row in ROWS if all(name in row.params for name in names)]
+    return pytest.mark.parametrize(
+        "case", params(lambda row: row in has and and_also(row), **broken)
+    )
+
+
+def make(row, **given):
+    """The estimator of a row, with the parameters among `given` that it has."""
+    return row.make(**{name: value for name, value in given.items() if name in row.params})
+
+
+def noise_of(model):
+    return np.asarray(model.noise_)
+
+
+# ---------------------------------------------------------------- 1: polars
+
+
+@pytest.mark.parametrize("step", [Standardizer, StandardNormalVariate])
+@defect("square polars frames are transposed")
+def test_a_square_polars_frame_is_transformed_as_the_array(step):
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    X = draw(4, 4)
+    frame = pl.DataFrame(X, schema=list("abcd"), orient="row")
+    found = step().fit_transform(frame)
+    assert found.columns == frame.columns
+    assert_allclose(found.to_numpy(), step().fit_transform(X))
+
+
+def test_a_square_polars_frame_is_delayed_as_the_array():
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    X = draw(4, 2)
+    frame = pl.DataFrame(X, schema=["a", "b"], orient="row")
+    found = Delayer([0, 1]).fit_transform(frame)  # four rows, four columns
+    assert_allclose(found.to_numpy(), Delayer([0, 1]).fit_transform(X))
+
+
+def test_predictions_for_a_square_polars_frame_are_those_of_the_array():
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    X, Y = draw(20, 4), draw(20, 4, seed=1)
+    tables = [pl.DataFrame(A, schema=list("abcd"), orient="row") for A in (X, Y)]
+    found = RLS().fit(*tables).predict(tables[0][:4])
+    assert_allclose(found.to_numpy(), RLS().fit(X, Y).predict(X[:4]))
+
+
+@pytest.mark.parametrize("step", [Standardizer, StandardNormalVariate, lambda: Delayer([0, 1])])
+@defect("Float32 columns become Float64")
+def test_a_float32_polars_frame_stays_float32(step):
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    frame = pl.DataFrame(draw(6, 3), schema=list("abc"), orient="row").cast(pl.Float32)
+    assert set(step().fit_transform(frame).dtypes) == {pl.Float32}
+
+
+# ---------------------------------------------------------------- 2: outputs never observed
+
+
+LINEAR = ("RLS", "LRR", "HOLRR")
+
+
+@pytest.mark.parametrize(
+    "case",
+    params(
+        lambda row: row.has_intervals and row.takes_missing,
+        broken=lambda row: row.id.startswith(LINEAR),
+        reason="the units of simultaneous intervals are those of the observed outputs",
+    ),
+)
+def test_an_output_never_observed_does_not_change_the_intervals_of_the_others(case, tmp_path):
+    for n_outputs in (3, 2):
+        X, Y = linear_problem(36, 3, (n_outputs,))
+        Y[:, 1] = np.nan
+        others = [j for j in range(n_outputs) if j != 1]
+        given = {"cv": PredefinedSplit(np.arange(36) % 3), "missing": "ignore", "selection": "min"}
+        without, model = make(case, **given).fit(X, Y[:, others]), make(case, **given).fit(X, Y)
+        model.save(tmp_path / "model.holrr")
+        again = load(tmp_path / "model.holrr")
+        for kind in ("entry", "pooled", "simultaneous"):
+            expected = without.predict_interval(X[:2], 0.7, kind)
+            for fitted in (model, again):
+                found = fitted.predict_interval(X[:2], 0.7, kind)
+                for a, b in zip(found, expected, strict=True):
+                    case.near(a[:, others], b, factor=10)
+                    assert np.isnan(a[:, 1]).all()
+
+
+@defect("the units of two observed outputs are broadcast over all outputs")
+def test_two_observed_outputs_of_a_grid_have_the_intervals_of_these_two():
+    X, Y = linear_problem(36, 3, (3, 2))
+    Y[:, :, 1] *= 5
+    seen = np.zeros((3, 2), bool)
+    seen[0, 1] = seen[2, 0] = True
+    expected = RLSCV(cv=KFold(3)).fit(X, Y[:, seen]).predict_interval(X, 0.7, "simultaneous")
+    model = RLSCV(cv=KFold(3), missing="ignore").fit(X, np.where(seen, Y, np.nan))
+    for a, b in zip(model.predict_interval(X, 0.7, "simultaneous"), expected, strict=True):
+        assert_allclose(a[:, seen], b)
+
+
+# ---------------------------------------------------------------- 3, 4: own inputs in a search
+
+FITTED = {None, "fitted"}  # the value of `subspaces` with which own inputs can be combined
+OWN_SEARCHES = rows_with(
+    "own",
+    "cv",
+    and_also=lambda row: row.has_folds and not row.robust and row.params.get("subspaces") in FITTED,
+)
+
+
+def own_problem():
+    """Two modes of inputs, of which each output has one as its own input."""
+    rng = np.random.default_rng(0)
+    X, own = rng.normal(size=(60, 2, 3)), np.eye(6, 4, dtype=bool).reshape(2, 3, 4)
+    return X, 3 * X.reshape(60, 6)[:, :4] + 0.3 * rng.normal(size=(60, 4)), own
+
+
+@OWN_SEARCHES
+@defect("input_rank is ignored when own inputs win")
+def test_a_search_with_own_inputs_keeps_the_given_input_rank(case):
+    X, Y, own = own_problem()
+    model = make(case, own=own, input_rank=(1, 1), cv=KFold(3)).fit(X, Y)
+    assert hasattr(model, "own_coef_")
+    assert model.input_rank_ == (1, 1)
+
+
+@OWN_SEARCHES
+@pytest.mark.parametrize("chosen", [True, False])
+@defect("null_mse_ is that of outputs minus own inputs")
+def test_the_error_of_the_mean_does_not_depend_on_own_inputs(case, chosen):
+    X, Y, own = own_problem()
+    Y = Y if chosen else np.random.default_rng(1).permutation(Y)
+    model = make(case, own=own, cv=KFold(3)).fit(X, Y)
+    assert_allclose(model.null_mse_, make(case, cv=KFold(3)).fit(X, Y).null_mse_, rtol=1e-9)
+
+
+# ---------------------------------------------------------------- 5: robust weights
+
+
+def robust(row, X, Y):
+    return make(row, loss="huber", cv=3).fit(X, Y).robust_weight_
+
+
+def takes_huber(row):
+    return "loss" in row.params and row.params.get("subspaces") != "response"
+
+
+@pytest.mark.parametrize("case", params(takes_huber))
+@defect("residuals are differences of squares")
+def test_robust_weights_do_not_depend_on_the_order_of_rows(case):
+    for seed in range(40, 46):
+        X, Y = linear_problem(15, 60, (4,), noise=1.0, seed=seed)
+        assert_allclose(robust(case, X[::-1], Y[::-1])[::-1], robust(case, X, Y), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "case",
+    params(
+        takes_huber,
+        broken=lambda row: row.params.get("alpha") != 0,
+        reason="residuals are differences of squares",
+    ),
+)
+def test_robust_weights_do_not_depend_on_the_units_of_y(case):
+    for seed in range(40, 46):
+        X, Y = linear_problem(15, 60, (4,), noise=1.0, seed=seed)
+        assert_allclose(robust(case, X, 1.7 * Y), robust(case, X, Y), atol=1e-6)
+
+
+# ---------------------------------------------------------------- 6: constant outputs
+
+
+@pytest.mark.parametrize(
+    "case",
+    params(
+        lambda row: row.has_intervals,
+        broken=lambda row: row.params.get("n_components") is None,
+        reason="a constant output changes the variance of the coefficients",
+    ),
+)
+def test_the_value_of_a_constant_output_does_not_change_noise_and_deviations(case):
+    for n_features in (3, 20):
+        X, Y = linear_problem(15, n_features, (2,))
+
+        def fitted(c, X=X, Y=Y):
+            model = make(case, cv=3).fit(X, np.c_[np.full(15, c), Y])
+            return noise_of(model)[1:], model.predict(X[:3], return_std=True)[1][:, 1:]
+
+        expected = fitted(0.0)
+        for c in (2.5, 0.1, 1e-160):
+            for found, same in zip(fitted(c), expected, strict=True):
+                case.near(found, same, factor=100)
+
+
+# ---------------------------------------------------------------- 7, 8: weights of zero
+
+HAS_INPUT_RANK = rows_with(
+    "input_rank", and_also=lambda row: row.params.get("criterion", "cv") == "cv" and not row.robust
+)
+
+
+@HAS_INPUT_RANK
+@defect("the scale of input_alpha counts rows of weight zero")
+def test_rows_of_weight_zero_do_not_change_a_fit_with_input_ranks(case):
+    X, Y = draw(16, 3, 6), draw(16, 2, seed=1)
+    w = np.repeat([1.0, 0.0], [12, 4])
+    given = {"input_rank": (1, 2)}
+    labels = np.r_[FOLDS, -1, -1, -1, -1]
+    found = make(case, cv=PredefinedSplit(labels), **given).fit(X, Y, w)
+    expected = make(case, cv=PredefinedSplit(FOLDS), **given).fit(X[:12], Y[:12])
+    case.near(found.coef_, expected.coef_, factor=100)
+
+
+@HAS_INPUT_RANK
+@defect("the scale of input_alpha counts rows, not weights")
+def test_integer_weights_equal_repeated_rows_with_input_ranks(case):
+    X, Y = draw(12, 3, 6), draw(12, 2, seed=1)
+    times = np.array([1, 2, 1, 3, 1, 1] * 2)
+    again = np.repeat(np.arange(12), times)
+    given = {"input_rank": (1, 2)}
+    found = make(case, cv=PredefinedSplit(FOLDS), **given).fit(X, Y, times)
+    expected = make(case, cv=PredefinedSplit(FOLDS[again]), **given).fit(X[again], Y[again])
+    case.near(found.coef_, expected.coef_, factor=100)
+
+
+@rows_with(
+    "input_weight",
+    "alpha",
+    and_also=lambda row: row.params["alpha"] and row.params.get("subspaces") in FITTED,
+)
+@defect("input_weight=0 is ignored in a block without penalty")
+def test_an_input_of_weight_zero_in_a_block_without_penalty_is_not_used(case):
+    X, Y = linear_problem(20, 4, (2,))
+    blocks = {"a": [0, 1], "b": [2, 3]}
+    weight = np.array([0.0, 1.0, 1.0, 1.0])
+    model = make(case, blocks=blocks, alpha={"a": 0.0, "b": 1.0}, input_weight=weight).fit(X, Y)
+    assert not model.coef_[0].any()
+    assert model.coef_[1].any()
+
+
+# ---------------------------------------------------------------- 9: own inputs and weights
+
+
+@rows_with(
+    "own",
+    and_also=lambda row: (
+        row.has_noise
+        and row.params.get("subspaces") in FITTED
+        and row.params.get("criterion") != "bic"
+    ),
+    broken=lambda row: row.has_intercept,
+    reason="rounding errors of a constant column count as variance",
+)
+def test_standard_deviations_with_constant_own_inputs_do_not_depend_on_the_order_of_rows(case):
+    own = np.eye(5, 3, dtype=bool)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, new = rng.normal(size=(12, 5)), rng.normal(size=(3, 5))
+        Y, w = 4 * X[:, :3] + rng.normal(size=(12, 3)), rng.uniform(0.5, 2, 12)
+        X[:, 0] = 0.1
+
+        def deviations(order, X=X, Y=Y, w=w, new=new):
+            cv = PredefinedSplit(FOLDS[order])
+            model = make(case, own=own, cv=cv).fit(X[order], Y[order], w[order])
+            return model.predict(new, return_std=True)[1]
+
+        case.near(deviations(rng.permutation(12)), deviations(np.arange(12)), factor=1e3)
+
+
+# ---------------------------------------------------------------- 10, 11: limits
+
+
+@rows_with("max_rank", and_also=lambda row: row.has_folds)
+@defect("max_rank excludes ridge regression without a message")
+def test_a_limit_on_ranks_that_ridge_regression_beats_warns(case):
+    X, Y = linear_problem(120, 8, (6, 4), noise=0.3)
+    given = {"kernels": None, "kernel": "linear", "gammas": None}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = make(case, max_rank=1, cv=KFold(3), alphas=[1.0], **given).fit(X, Y)
+    assert model.ridge_mse_ < 0.5 * model.held_out_mse_
+    messages = [str(w.message) for w in caught]
+    assert any("max_rank=1" in m and "ridge regression" in m for m in messages), messages
+
+
+@defect("the message recommends max_rank")
+def test_the_warning_about_memory_does_not_recommend_smaller_ranks():
+    X, Y = linear_problem(60, 10, (12, 10))
+    with pytest.warns(UserWarning, match="max_bytes") as caught:
+        HOLRRCV(cv=3, max_bytes=100_000).fit(X, Y)
+    assert not [str(w.message) for w in caught if "set max_rank" in str(w.message)]
+
+
+@pytest.mark.parametrize(("search", "max_bytes"), [(HOLRRCV, 200_000), (LRRCV, 5_000)])
+@defect("max_bytes ends the refinement of the grid of penalties")
+def test_a_limit_on_memory_keeps_the_penalties_of_ridge_regression(search, max_bytes):
+    X, Y = linear_problem(60, 10, (12, 10), noise=5.0)
+    ridge = RLSCV(cv=KFold(3)).fit(X, Y)
+    with pytest.warns(UserWarning, match="max_bytes"):
+        model = search(cv=KFold(3), max_bytes=max_bytes).fit(X, Y)
+    assert model.ridge_mse_ <= ridge.held_out_mse_ * (1 + 1e-9)
+
+
+# ---------------------------------------------------------------- 12, 13: moments
+
+
+@pytest.mark.parametrize("case", params(lambda row: row.batches))
+@defect("0-d moments become scalars, which files refuse")
+def test_a_model_of_added_batches_of_a_scalar_output_is_saved(case, tmp_path):
+    X, Y = linear_problem(20, 5, ())
+    model = make(case, rank=1).partial_fit(X, Y).partial_fit(X, Y)
+    model.save(tmp_path / "model.holrr")
+    again = load(tmp_path / "model.holrr").partial_fit(X, Y)
+    case.near(again.predict(X), model.partial_fit(X, Y).predict(X))
+
+
+def rows_missing(outputs=(3,)):
+    X, Y = linear_problem(20, 5, outputs)
+    Y[:3] = np.nan
+    return X, Y
+
+
+@pytest.mark.parametrize("outputs", [(3,), (3, 2)])
+@defect("a mask without missing outputs is kept in place of None")
+def test_moments_with_missing_rows_are_those_of_the_other_rows(outputs, tmp_path):
+    X, Y = rows_missing(outputs)
+    found = Moments.from_arrays(X, Y, missing="ignore")
+    expected = Moments.from_arrays(X[3:], Y[3:])
+    found.save(tmp_path / "moments.holrr")
+    for m in (found, load(tmp_path / "moments.holrr")):
+        total = m + expected
+        assert total.n_samples == 34
+        assert_allclose(total.Sxy, 2 * expected.Sxy, atol=1e-12)
+        assert_allclose(RLS().fit_moments(total).coef_, RLS().fit_moments(expected + m).coef_)
+
+
+@pytest.mark.parametrize("outputs", [(3,), ()])
+@pytest.mark.parametrize("case", params(lambda row: row.batches and row.takes_missing))
+@defect("a mask without missing outputs is kept in place of None")
+def test_batches_with_missing_rows_fit_the_other_rows(case, outputs, tmp_path):
+    X, Y = rows_missing(outputs)
+    model = make(case, missing="ignore", rank=1).partial_fit(X, Y)
+    expected = make(case, missing="ignore", rank=1).partial_fit(X[3:], Y[3:])
+    case.near(model.predict(X), expected.predict(X))
+    model.save(tmp_path / "model.holrr")
+    case.near(load(tmp_path / "model.holrr").predict(X), expected.predict(X))
+
+
+# ---------------------------------------------------------------- 14: blocks without effect
+
+
+@rows_with("blocks", "cv", and_also=lambda row: row.has_folds)
+@defect("ZeroDivisionError")
+def test_a_constant_block_beside_one_without_effect_is_left_out(case):
+    for seed in range(4):
+        for outputs in ((), (2,)):
+            X, Y = draw(20, 4, seed=seed), draw(20, *outputs, seed=seed + 100)
+            X[:, 0] = 2.5
+            model = make(case, blocks={"a": [0], "b": [1, 2, 3]}, cv=3, alphas=None).fit(X, Y)
+            assert np.isfinite(model.predict(X)).all()
+            assert not np.asarray(model.coef_)[0].any()
+
+
+# ---------------------------------------------------------------- 15: constant outputs
+
+
+@pytest.mark.parametrize("case", params(lambda row: row.has_intervals))
+@pytest.mark.parametrize("outputs", [(), (2,)])
+@defect("IndexError")
+def test_constant_outputs_have_no_outliers(case, outputs):
+    X, Y = draw(20, 4), np.ones((20, *outputs))
+    model = make(case, cv=3).fit(X, Y)
+    assert not find_outliers(model).outside.any()
+
+
+@pytest.mark.parametrize("case", params(lambda row: row.has_intervals and row.representative))
+@defect("IndexError")
+def test_a_report_of_constant_outputs_is_written(case):
+    X, Y = draw(20, 4), np.ones(20)
+    model = make(case, cv=3, fit_intercept=True).fit(X, Y)
+    assert "</html>" in make_report(model, X, Y).html
+
+
+# ---------------------------------------------------------------- 16: standard errors
+
+
+@rows_with("alpha_per_output")
+@defect("TypeError")
+def test_standard_errors_with_a_penalty_for_each_output_are_those_of_its_model(case):
+    X, Y = linear_problem(40, 5)
+    model = make(case, alpha_per_output=True, cv=3).fit(X, Y)
+    assert np.unique(model.alpha_).size > 1
+    found = standard_errors(model, X, Y)
+    expected = standard_errors(RLS(alpha=model.alpha_).fit(X, Y), X, Y)
+    assert found.coef.value.shape == expected.coef.value.shape
+    assert np.isfinite(found.coef.std_error).all()
+
+
+@rows_with("blocks", "cv", "missing_features", and_also=lambda row: row.has_folds)
+@defect("repeated searches do not know the blocks of dropped columns")
+def test_standard_errors_of_blocks_with_dropped_inputs_are_those_without_them(case):
+    X, Y = linear_problem(40, 5)
+    left = [0, 1, 2, 4]
+    given = {"missing_features": "drop", "cv": KFold(3)}
+    expected = make(case, blocks=[0, 0, 1, 1], **given).fit(X[:, left], Y)
+    expected = standard_errors(expected, X[:, left], Y, n_groups=5).coef.std_error
+    X[:, 3] = np.nan
+    model = make(case, blocks=[0, 0, 1, 1, 1], **given).fit(X, Y)
+    case.near(standard_errors(model, X, Y, n_groups=5).coef.std_error, expected, factor=100)
+
+
+# ---------------------------------------------------------------- 17: what a model keeps
+
+
+def size_of(model):
+    return len(pickle.dumps(model))
+
+
+@rows_with(
+    "max_rank",
+    and_also=lambda row: row.has_intervals,
+    broken=lambda row: "HOLRR" in row.id,
+    reason="a search keeps the errors of all ranks of all folds",
+)
+def test_a_search_keeps_at_most_three_times_what_predicts(case):
+    X, Y = linear_problem(80, 12, (10, 12))
+    model = make(case, cv=5).fit(X, Y)
+    T = model.tucker_ if case.linear else model.best_estimator_.tucker_
+    kept = [T.core, *(U for U in T.factors if U is not None), model.intercept_]
+    quantiles = 40 * Y[0].size * 4  # of the calibration of each output, in single precision
+    data = 0 if case.linear else X.nbytes
+    assert (
+        size_of(model) <= 3 * (data + quantiles + sum(np.asarray(A).nbytes for A in kept)) + 20_000
+    )
+
+
+# ---------------------------------------------------------------- 18: messages about time
+
+
+def series():
+    time = pd.date_range("2000", periods=20)
+    X, Y = linear_problem(20, 4)
+    return [
+        xr.DataArray(A, dims=("time", dim), coords={"time": time})
+        for A, dim in ((X, "x"), (Y, "y"))
+    ]
+
+
+@pytest.mark.parametrize("case", params(lambda row: row.representative))
+@defect("the message advises xarray.align, which removes the lag")
+def test_the_message_for_lagged_rows_keeps_the_lag(case):
+    X, Y = series()
+    with pytest.raises(ValueError, match=re.escape("Delayer([2])")) as error:
+        case.make().fit(X[:-2], Y[2:])
+    assert "assign_coords" in str(error.value)
+    assert "xarray.align" not in str(error.value)
+
+
+@rows_with("missing_features", and_also=lambda row: row.representative)
+@defect("the message does not say which sample to drop")
+def test_the_message_for_a_shifted_sample_names_it(case):
+    X, Y = series()
+    with pytest.raises(ValueError, match="sample 0") as error:
+        case.make(missing_features="drop").fit(X.shift(time=2), Y)
+    assert "Drop" in str(error.value) or "Leave out" in str(error.value)
+
+
+# ---------------------------------------------------------------- 19: what users see
+
+
+@pytest.mark.parametrize("case", params(lambda row: row.representative))
+@defect("the message says that X has no features")
+def test_a_pandas_series_names_the_way_to_predict_one_row(case):
+    X, Y = linear_problem(20, 5)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = case.make().fit(frame, Y)
+    with pytest.raises(ValueError, match=re.escape("iloc[[0]]")):
+        model.predict(frame.iloc[0])
+
+
+@rows_with("output_weight", and_also=lambda row: row.representative)
+@defect("repr prints whole DataArrays")
+def test_the_text_of_an_estimator_abbreviates_arrays(case):
+    weights = xr.DataArray(np.ones((30, 40)), dims=("lat", "lon"), coords={"lat": range(30)})
+    text = repr(case.make(output_weight=weights))
+    assert "(lat: 30, lon: 40)" in text
+    assert "array(" not in text
+    assert len(text.splitlines()) <= 3
+
+
+@pytest.mark.parametrize("case", params(lambda row: row.representative))
+@defect("names have 16 digits")
+def test_messages_show_short_names_of_numeric_labels(case):
+    X, Y = linear_problem(20, 3)
+    X = xr.DataArray(X, dims=("time", "x"), coords={"x": np.arange(1, 4) / 3})
+    model = case.make().fit(X, Y)
+    with pytest.raises(ValueError, match="x") as error:
+        model.predict(X.assign_coords(x=X.x + 0.1))
+    assert not re.search(r"\d\.\d{8}", str(error.value))
+
+
+@rows_with("rank", and_also=lambda row: row.has_noise)
+@defect("the rank is reduced without a message")
+def test_a_rank_above_every_size_is_reduced_with_a_warning(case):
+    X, Y = linear_problem(20, 6, noise=0.1)
+    with pytest.warns(UserWarning, match="rank=50"):
+        found = case.make(rank=50).fit(X, Y)
+    case.near(found.predict(X), case.make(rank=6).fit(X, Y).predict(X))
+
+
+@rows_with("input_rank", "alpha")
+@defect("tuples are an error, ints are reduced without a message")
+def test_an_input_rank_above_the_size_of_its_mode_is_reduced_with_a_warning(case):
+    X, Y = draw(20, 2, 3), draw(20, 3, seed=1)
+    for rank, same in (((50, 1), (2, 1)), (50, (2, 3))):
+        with pytest.warns(UserWarning, match=re.escape(f"input_rank={rank}")):
+            found = case.make(input_rank=rank).fit(X, Y)
+        case.near(found.coef_, case.make(input_rank=same).fit(X, Y).coef_)
+
+
+# ---------------------------------------------------------------- 22: reports
+
+
+@pytest.mark.parametrize("case", params(lambda row: row.has_intervals and row.representative))
+@defect("make_report has no groups")
+def test_a_report_cross_validates_a_search_over_groups(case):
+    X, Y = linear_problem(40, 5)
+    groups = np.arange(40) % 8
+    model = make(case, cv=GroupKFold(3)).fit(X, Y, groups=groups)
+    html = make_report(model, X, Y, cross_validate=True, groups=groups).html
+    assert "</html>" in html
+
+
+# ---------------------------------------------------------------- 23: integer weights in blocks
+
+
+@rows_with("blocks", "cv", and_also=lambda row: row.has_folds and not row.robust)
+@defect("penalties start from the number of rows")
+def test_integer_weights_equal_repeated_rows_in_a_search_over_blocks(case):
+    for seed in (3, 13):
+        rng = np.random.default_rng(seed)
+        X, Y, times = rng.normal(size=(5, 8)), rng.normal(size=(5, 2)), rng.integers(1, 4, 5)
+        again, labels = np.repeat(np.arange(5), times), np.arange(5) % 2
+        given = {"blocks": np.repeat(["a", "b"], 4).tolist(), "selection": "min"}
+        found = make(case, cv=PredefinedSplit(labels), **given).fit(X, Y, times)
+        expected = make(case, cv=PredefinedSplit(labels[again]), **given).fit(X[again], Y[again])
+        assert_allclose(found.held_out_mse_, expected.held_out_mse_, rtol=1e-6)
+
+
+@defect("a constant output changes the noise of the others")
+def test_the_noise_of_kernel_ridge_regression_ignores_a_constant_output():
+    X, Y = draw(15, 3), draw(15, 2, seed=1)
+    expected = KernelRLSCV(alphas=[1.0], cv=3).fit(X, Y).noise_
+    for c in (2.5, 0.1, 1e-160):
+        found = KernelRLSCV(alphas=[1.0], cv=3).fit(X, np.c_[np.full(15, c), Y]).noise_
+        assert_allclose(found[1:], expected)
