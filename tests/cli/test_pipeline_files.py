@@ -7,10 +7,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from commands import fails
-from holrr import HOLRR
+from holrr import HOLRR, save
 from holrr.cli import main
 from holrr.datasets import make_tensor_regression
-from holrr.io import save
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 

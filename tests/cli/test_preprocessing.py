@@ -275,7 +275,7 @@ def test_files_of_older_versions_with_a_standardizer_are_read(folder):
     train = table()
     pipeline = make_pipeline(Standardizer(), RLS()).fit(inputs(train), train[["fat", "water"]])
     del pipeline[0].feature_names_in_
-    holrr.io.save(pipeline, "m")
+    holrr.save(pipeline, "m")
     found = predicted("new.csv", "--index-col", "run")
     np.testing.assert_allclose(
         found,

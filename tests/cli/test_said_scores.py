@@ -130,7 +130,7 @@ def test_info_shows_names_and_coordinates(folder, capfd):
 
 def test_a_file_that_an_older_version_wrote_has_its_error_in_the_notes(folder, capfd):
     model = holrr.RLS().fit(np.load("X.npy"), np.load("Y.npy"))
-    holrr.io.save(model, "old", notes={"cv_mse": 4.0, "cv": "5", "n_samples": 60})
+    holrr.save(model, "old", notes={"cv_mse": 4.0, "cv": "5", "n_samples": 60})
     info = lines(capfd, "info", "old")
     assert info["held-out RMSE"].strip() == "2 (5-fold cross-validation)"
 

@@ -23,9 +23,9 @@ from holrr import (
     TraceNormRegression,
     TraceNormRegressionCV,
     load,
+    save,
 )
 from holrr.diagnostics import find_outliers
-from holrr.io import save
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
 

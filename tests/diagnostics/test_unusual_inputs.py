@@ -26,11 +26,11 @@ from holrr import (
     TraceNormRegression,
     TraceNormRegressionCV,
     load,
+    save,
 )
 from holrr.core.input_model import RowFolds, fit_input_model
 from holrr.data import Standardizer
 from holrr.diagnostics import InputMonitor, UnusualInputWarning, diagnose_inputs
-from holrr.io import save
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
 

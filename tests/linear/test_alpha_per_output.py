@@ -7,8 +7,7 @@ from himalaya.ridge import RidgeCV as HimalayaRidgeCV
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
-from holrr import HOLRR, LRR, RLS, RLSCV, Moments
-from holrr.io import load, save
+from holrr import HOLRR, LRR, RLS, RLSCV, Moments, load, save
 
 rng = np.random.default_rng(0)
 ALPHA = rng.uniform(0.1, 100, (4, 3))

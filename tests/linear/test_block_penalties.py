@@ -5,8 +5,7 @@ import pytest
 from himalaya.ridge import Ridge as HimalayaRidge
 from sklearn.base import clone
 
-from holrr import HOLRR, LRR, RLS, Moments
-from holrr.io import load, save
+from holrr import HOLRR, LRR, RLS, Moments, load, save
 
 rng = np.random.default_rng(0)
 BLOCKS = ["a"] * 4 + ["b"] * 6 + ["c"] * 5

@@ -7,9 +7,7 @@ import xarray as xr
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV, Moments
-from holrr.inference import standard_errors
-from holrr.io import load, save
+from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV, Moments, load, save, standard_errors
 
 PLACES, VARIABLES, LAGS = 4, 3, 2
 MODELS = [RLS(3.0), LRR(2, 3.0), HOLRR((2, 2, 2), 3.0)]

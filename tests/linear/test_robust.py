@@ -23,10 +23,11 @@ from holrr import (
     RLSCV,
     KernelRLS,
     Moments,
+    load,
+    save,
     standard_errors,
     to_onnx,
 )
-from holrr.io import load, save
 from holrr.streaming import memory_budget
 from problems import assert_same_state, on_disk, toy
 

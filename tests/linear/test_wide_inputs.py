@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose
 
 import holrr
 from holrr import HOLRRCV, LRRCV, RLS, RLSCV
-from holrr.core.fit import is_smaller_factored
 
 N, N_FEATURES = 20, 90
 FACTORED, DENSE = (8, 6), (2, 3)  # output shapes on the two sides of the limit
@@ -55,7 +54,6 @@ def test_the_form_with_fewer_entries_is_chosen():
         )
         assert entries == min(N_FEATURES * n_outputs, 19 * (N_FEATURES + n_outputs))
         assert is_factored(model) == (n_outputs > 24)
-    assert not is_smaller_factored(90, (90, 10**6))  # as many directions as inputs
 
 
 def test_more_samples_than_inputs_have_dense_coefficients():
@@ -114,31 +112,46 @@ def test_a_penalty_for_each_output(search):
         assert_allclose(model.coef_[:, i, j], W[:, 0], atol=1e-9)
 
 
+def in_own_directions(X, new, columns):
+    """The same inputs in coordinates of the rows of X, block by block.
+
+    The penalties do not depend on orthonormal coordinates, so it is the same problem; it has fewer
+    inputs, and therefore dense coefficients.
+    """
+    bases = [np.linalg.svd(X[:, c], full_matrices=False)[2].T for c in columns]
+    return [np.hstack([A[:, c] @ P for c, P in zip(columns, bases, strict=True)]) for A in (X, new)]
+
+
 @pytest.mark.parametrize("make", [RLSCV, LRRCV, HOLRRCV])
-@pytest.mark.parametrize("params", [{}, {"blocks": "halves"}], ids=["plain", "blocks"])
-def test_searches_do_not_depend_on_the_form(monkeypatch, make, params):
-    X, Y = problem(FACTORED)
-    new = problem(FACTORED, seed=1)[0]
-    if params:
-        params = {"blocks": {"a": range(40), "b": range(40, 90)}}
-    factored = make([1.0, 10.0], cv=4, **params).fit(X, Y)
-    monkeypatch.setattr("holrr.core.fit.is_smaller_factored", lambda *_: False)
-    dense = make([1.0, 10.0], cv=4, **params).fit(X, Y)
-    if make is RLSCV and not params:
-        assert is_factored(factored)
-        assert not is_factored(dense)
-    for name in ("held_out_mse_", "ridge_mse_", "noise_", "intercept_", "coef_"):
-        assert_allclose(getattr(factored, name), getattr(dense, name), rtol=1e-9, atol=1e-10)
-    for a, b in zip(factored.predict_interval(new), dense.predict_interval(new), strict=True):
-        assert_allclose(a, b, rtol=1e-9, atol=1e-10)
+@pytest.mark.parametrize("blocks", [False, True], ids=["plain", "blocks"])
+def test_searches_do_not_depend_on_the_form(make, blocks):
+    X, Y = problem((5, 6))
+    new = np.random.default_rng(1).dirichlet(np.ones(N), size=6) @ X
+    columns = [list(range(40)), list(range(40, 90))] if blocks else [list(range(90))]
+    X2, new2 = in_own_directions(X, new, columns)
+    params = [{}, {}]
+    if blocks:
+        params = [{"blocks": {"a": columns[0], "b": columns[1]}}]
+        params += [{"blocks": {"a": range(20), "b": range(20, 40)}}]
+    factored = make([1.0, 10.0], cv=4, **params[0]).fit(X, Y)
+    dense = make([1.0, 10.0], cv=4, **params[1]).fit(X2, Y)
+    if make is RLSCV:
+        assert (is_factored(factored), is_factored(dense)) == (True, False)
+    assert factored.best_params_ == dense.best_params_
+    for name in ("held_out_mse_", "ridge_mse_", "noise_", "intercept_"):
+        assert_allclose(getattr(factored, name), getattr(dense, name), rtol=1e-7, atol=1e-9)
+    assert_allclose(factored.predict(new), dense.predict(new2), rtol=1e-7, atol=1e-9)
+    for a, b in zip(factored.predict_interval(new), dense.predict_interval(new2), strict=True):
+        assert_allclose(a, b, rtol=1e-7, atol=1e-9)
 
 
-def test_standard_errors_do_not_depend_on_the_form(monkeypatch):
-    X, Y = problem(FACTORED)
-    factored = holrr.standard_errors(RLS(5.0), X, Y, n_groups=5, predict_at=X[:3])
-    monkeypatch.setattr("holrr.core.fit.is_smaller_factored", lambda *_: False)
-    dense = holrr.standard_errors(RLS(5.0), X, Y, n_groups=5, predict_at=X[:3])
-    for name in ("coef", "intercept", "predictions"):
+def test_standard_errors_do_not_depend_on_the_form():
+    X, Y = problem((5, 6))
+    X2, _ = in_own_directions(X, X, [list(range(90))])
+    factored, dense = (
+        holrr.standard_errors(RLS(5.0), A, Y, n_groups=5, predict_at=A[:3]) for A in (X, X2)
+    )
+    for name in ("intercept", "predictions"):
         found, wanted = getattr(factored, name).std_error, getattr(dense, name).std_error
         assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
 

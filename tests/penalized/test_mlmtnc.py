@@ -9,9 +9,8 @@ from penalized_reference import mlmtnc_objective
 from sklearn.exceptions import ConvergenceWarning
 
 import reference
-from holrr import RLS, Moments, Tucker
+from holrr import MLMTNC, RLS, Moments, TraceNormRegression, Tucker
 from holrr.core.spectral import spectral_from_samples
-from holrr.penalized import MLMTNC, TraceNormRegression
 from holrr.penalized.alternating import (
     alternate,
     balance,

@@ -9,8 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
-from holrr.model_selection import HOLRRCV
-from holrr.penalized import MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV
+from holrr import HOLRRCV, MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV
 from problems import toy
 
 

@@ -11,9 +11,8 @@ from penalized_reference import nuclear, solve_with_cvxpy, trace_norm_objective
 from sklearn.exceptions import ConvergenceWarning
 
 import reference
-from holrr import RLS, Moments
+from holrr import RLS, Moments, TraceNormRegression
 from holrr.core.spectral import spectral_from_samples
-from holrr.penalized import TraceNormRegression
 from holrr.penalized.admm import trace_norm
 from holrr.penalized.scaled import ScaledProblem
 from holrr.penalized.trace_norm_problem import Penalized

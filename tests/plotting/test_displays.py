@@ -12,8 +12,18 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from holrr import HOLRR, LRR, MLMTNC, MLMTNCCV, RLS, KernelHOLRRCV, TraceNormRegressionCV  # noqa: E402
-from holrr.model_selection import HOLRRCV, LRRCV, RLSCV  # noqa: E402
+from holrr import (  # noqa: E402
+    HOLRR,
+    HOLRRCV,
+    LRR,
+    LRRCV,
+    MLMTNC,
+    MLMTNCCV,
+    RLS,
+    RLSCV,
+    KernelHOLRRCV,
+    TraceNormRegressionCV,
+)
 from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay  # noqa: E402
 from problems import toy  # noqa: E402
 

@@ -21,9 +21,9 @@ from holrr import (
     TraceNormRegression,
     TraceNormRegressionCV,
     load,
+    save,
     standard_errors,
 )
-from holrr.io import save
 from problems import assert_same_state, toy
 
 FIELDS = ("mean_x", "mean_y", "Sxx", "Sxy", "syy", "squares", "weight")

@@ -15,11 +15,19 @@ from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
 
-from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, Moments, TraceNormRegression
+from holrr import (
+    HOLRR,
+    HOLRRCV,
+    LRR,
+    RLS,
+    RLSCV,
+    Moments,
+    TraceNormRegression,
+    TraceNormRegressionCV,
+)
 from holrr.core.moments import CentredMoments
 from holrr.data.scores import errors_of
 from holrr.metrics import r2
-from holrr.penalized import TraceNormRegressionCV
 from holrr.streaming import memory_budget
 from holrr.streaming.stream import for_workers, open_stream
 from problems import toy

@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV
-from holrr.inference import standard_errors
+from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV, standard_errors
 from holrr.streaming import memory_budget
 from holrr.streaming import stream as streams
 from problems import on_disk, toy
