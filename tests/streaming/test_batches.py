@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from holrr import HOLRR, Moments
-from holrr.io._files import load_with_notes
+from holrr.io import load_with_notes
 from problems import toy
 
 CUTS = [0, 3, 4, 20, 21, 50, 80, 81, 100]

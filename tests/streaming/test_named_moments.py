@@ -16,7 +16,6 @@ from holrr import (
     TraceNormRegression,
     load,
 )
-from holrr.core.moments import merge_others
 from problems import toy
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -52,7 +51,7 @@ def in_parts(X, Y, n_parts=3):
 def test_moments_have_the_names_of_their_data(make):
     X, Y = make()
     whole, batches = Moments.from_arrays(X, Y), Moments.from_batches([(X[:20], Y[:20]), (X, Y)])
-    for moments in (whole, batches, sum(in_parts(X, Y)), *merge_others(in_parts(X, Y))):
+    for moments in (whole, batches, sum(in_parts(X, Y))):
         assert type(moments) is Moments
         assert list(moments.feature_names) == COLUMNS
         assert moments.labels.outside.shape == whole.labels.outside.shape
@@ -133,7 +132,6 @@ def test_moments_of_differently_named_features_are_not_merged(make):
         lambda: a + b,
         lambda: a.merge(a, b),
         lambda: sum([a, a, b]),
-        lambda: merge_others([a, a, b]),
         lambda: RLSCV([0.1, 1.0]).fit_fold_moments([a, b]),
     ):
         with pytest.raises(ValueError, match=r"(?s)different features.*position 0.*'a'.*'e'"):

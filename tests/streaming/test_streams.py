@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from scipy.stats import t as student_t
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
@@ -25,11 +27,8 @@ from holrr import (
     TraceNormRegression,
     TraceNormRegressionCV,
 )
-from holrr.core.moments import CentredMoments
-from holrr.data.scores import errors_of
 from holrr.metrics import r2
 from holrr.streaming import memory_budget
-from holrr.streaming.stream import for_workers, open_stream
 from problems import toy
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -86,8 +85,6 @@ def test_scores_of_constant_outputs_equal_those_in_memory(way, weighted, met, tm
     assert r2(Y, P, sample_weight=w, average="uniform") == pytest.approx(each.mean(), rel=1e-12)
     with memory_budget(SMALL):
         assert model.score(*way(tmp_path, X, Y), w) == pytest.approx(expected, rel=1e-12)
-        found = open_stream(*way(tmp_path, X, Y), w).errors(partial(errors_of, model)).r2("uniform")
-        assert found == pytest.approx(each.mean(), rel=1e-12)
 
 
 @WAYS
@@ -217,7 +214,7 @@ def test_a_pass_holds_few_matrices_of_the_size_of_the_moments(tmp_path):
     X, Y = on_disk(tmp_path, X=rng.normal(size=(1200, d0)), Y=rng.normal(size=(1200, 2)))
     tracemalloc.start()
     with memory_budget(2**18):
-        open_stream(X, Y).moments()
+        Moments.from_arrays(X, Y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 5.5 * 8 * d0**2
@@ -236,30 +233,7 @@ def test_moments_beyond_the_memory_budget_are_warned_of(way, tmp_path):
         warnings.simplefilter("error")
         RLS().fit(*data)
     with memory_budget(8 * 40**2), pytest.warns(UserWarning, match="3 matrices X'X"):
-        open_stream(*data).fold_moments(np.arange(90) % 3, 3)
-
-
-@WAYS
-def test_the_moments_of_the_inputs_are_gathered_once_for_all_parts(way, tmp_path, monkeypatch):
-    X, Y = toy(n=90, d0=4, shape=(9, 8))
-    rows = []
-    original = CentredMoments.from_checked.__func__
-
-    def counted(cls, X, *args):
-        rows.append(len(X))
-        return original(cls, X, *args)
-
-    monkeypatch.setattr(CentredMoments, "from_checked", classmethod(counted))
-    with memory_budget(2**10):
-        stream = open_stream(*way(tmp_path, X, Y))
-        parts = list(stream.output_blocks(4 * 10))
-    assert len(parts) > 4
-    assert sum(rows) == 90
-    monkeypatch.undo()
-    expected = Moments.from_arrays(X, Y)
-    for box, part in parts:
-        np.testing.assert_allclose(part.Sxx, expected.Sxx, rtol=1e-12)
-        np.testing.assert_allclose(part.Sxy, expected.Sxy[:, *box], rtol=1e-9, atol=1e-9)
+        RLSCV(alphas=[1.0], cv=3).fit(*data)
 
 
 # ---------------------------------------------------------------- files and memory
@@ -289,29 +263,32 @@ def test_files_are_closed_without_garbage_collection(tmp_path):
 
 
 def test_the_memory_budget_holds_in_the_threads_of_a_pool(tmp_path):
+    """The error about a bad entry names its block, which is small where the budget is."""
     X, Y = toy(n=100, d0=3, shape=(6,))
+    Y[50] = np.nan
     (Y,) = on_disk(tmp_path, Y=Y)
 
-    def own(budget):
-        with memory_budget(budget):
-            return open_stream(X, Y).max_bytes
+    def rows_of_a_block(budget=None):
+        with memory_budget(budget) if budget else nullcontext(), pytest.raises(ValueError) as error:
+            RLS().fit(X, Y)
+        block = re.search(r"samples (\d+) to (\d+)", str(error.value))
+        return int(block[2]) - int(block[1]) + 1 if block else None
 
+    sizes = [rows_of_a_block(budget) for budget in (2**11, 2**12, 2**20)]
+    assert 0 < sizes[0] < sizes[1] < 100
+    assert sizes[2] is None
     with ThreadPoolExecutor(2) as pool:
-        with memory_budget(SMALL // 4):
-            assert pool.submit(lambda: open_stream(X, Y).max_bytes).result() == SMALL // 4
-            with memory_budget(2**29):  # as large as the default
-                pass
-            assert pool.submit(lambda: open_stream(X, Y).max_bytes).result() == SMALL // 4
-            assert list(pool.map(own, [100, 200, 300])) == [100, 200, 300]
-            assert open_stream(X, Y).max_bytes == SMALL // 4
-        assert pool.submit(open_stream, X, Y).result() is None
+        with memory_budget(2**11):
+            assert pool.submit(rows_of_a_block).result() == sizes[0]
+            assert list(pool.map(rows_of_a_block, [2**11, 2**12, 2**20])) == sizes
+            assert rows_of_a_block() == sizes[0]
+        assert pool.submit(rows_of_a_block).result() is None
 
 
 def test_an_infinite_memory_budget_reads_all_data(tmp_path):
     X, Y = toy(n=100, d0=3, shape=(6,))
     (disk,) = on_disk(tmp_path, Y=Y)
     with memory_budget(np.inf):
-        assert open_stream(X, disk) is None
         found = RLS().fit(da.from_array(X, chunks=(20, 3)), disk)
     np.testing.assert_allclose(found.coef_, RLS().fit(X, Y).coef_, rtol=1e-9)
     for bad in (0, -1, np.nan, "much"):
@@ -448,21 +425,6 @@ def test_names_of_a_table_are_kept_where_the_outputs_are_on_disk(estimator, tmp_
             model.score(table[["c", "b", "a"]], disk)
 
 
-def test_workers_get_a_model_without_names_and_moments():
-    """Predictions for blocks without labels need neither, and workers should not copy them."""
-    pd = pytest.importorskip("pandas", reason="pandas is not installed")
-    X, Y = toy(n=60, d0=3, shape=(4,))
-    table = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = RLS().partial_fit(table, Y)
-    light = for_workers(model)
-    assert not {"moments_", "feature_names_in_", "labels_"} & vars(light).keys()
-    assert {"moments_", "feature_names_in_"} <= vars(model).keys()
-    np.testing.assert_array_equal(light.predict(X), model.predict(table))
-    search = RLSCV(alphas=[0.1, 1.0]).fit(table, Y)
-    assert type(for_workers(search)) is RLS
-    np.testing.assert_array_equal(for_workers(search).predict(X), search.predict(table))
-
-
 @WAYS
 @pytest.mark.filterwarnings("ignore:the moments hold")
 @pytest.mark.parametrize("criterion", ["cv", "bic"])
@@ -480,7 +442,10 @@ def test_the_default_grid_of_a_stream_counts_samples_with_weight(way, criterion,
     np.testing.assert_allclose(found.alphas_, expected.alphas_, rtol=1e-9)
     np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=0, atol=1e-8)
     if criterion == "cv":  # the quantiles of a normal distribution with an estimated variance
-        assert found._intervals["df"] == 30
+        low = [found.predict_interval(X, c, check_inputs=False)[0] for c in (0.5, 0.9)]
+        half = [found.predict(X, check_inputs=False) - bound for bound in low]
+        ratio = student_t.ppf(0.95, 30) / student_t.ppf(0.75, 30)
+        np.testing.assert_allclose(half[1], ratio * half[0], rtol=1e-6)
 
 
 @WAYS
