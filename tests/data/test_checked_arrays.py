@@ -1,4 +1,4 @@
-"""Checks of arrays: which are passed on, which are converted, and where bad entries are."""
+"""Arrays that fits take: types that are converted, and errors that say where a bad entry is."""
 
 from __future__ import annotations
 
@@ -6,71 +6,67 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
-from holrr import HOLRR, KernelHOLRR
-from holrr.core.approximate import check_rank
-from holrr.core.checks import BadEntryError, check_finite
-from holrr.data.arrays import (
-    MAX_WEIGHT,
-    check_inputs,
-    check_outputs,
-    check_pair,
-    check_weights,
-    locate_rows,
-)
+from holrr import HOLRR, RLS, KernelHOLRR, Moments
 from problems import toy
 
-shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4)
+shapes = st.lists(st.integers(1, 5), min_size=1, max_size=3)
 
 
 @given(shapes, st.sampled_from([np.nan, np.inf, -np.inf]), st.data())
 def test_errors_give_the_index_of_the_first_bad_entry(shape, value, data):
-    A = np.zeros(shape)
-    where = tuple(data.draw(st.integers(0, d - 1)) for d in shape)
+    X, Y = toy(n=6, shape=tuple(shape))
+    name, A = data.draw(st.sampled_from([("X", X), ("y", Y)]))
+    where = tuple(data.draw(st.integers(0, d - 1)) for d in A.shape)
     A[where] = value
-    name = "NaN" if np.isnan(value) else "infinity"
+    A[where[0] + 1 :] = value  # all samples after it are bad, too
+    kind = "NaN" if np.isnan(value) else "infinity"
     with pytest.raises(ValueError) as caught:
-        check_finite(A, "X")
+        RLS().fit(X, Y)
     message = str(caught.value)
-    assert message.startswith("X")
-    assert name in message
+    assert message.startswith(name)
+    assert kind in message
     assert str(where) in message
     assert f"sample {where[0]}" in message
+    hint = 'missing="ignore"' in message
+    assert hint == (name == "y" and kind == "NaN")
 
 
 def test_finite_entries_whose_sum_overflows_are_accepted():
-    check_finite(np.full((10, 10), 1e308), "X")
-    check_finite(np.array([[1e308, 1e308], [-1e308, -1e308]]), "X")
+    X, Y = toy()
+    model = RLS().fit(X, 1e307 * np.sign(Y))
+    assert_allclose(model.predict(X) / 1e307, RLS().fit(X, np.sign(Y)).predict(X), rtol=1e-9)
 
 
-def test_float_arrays_are_not_copied():
-    X, Y = np.ones((4, 3)), np.ones((4, 3, 2))
-    for dtype in (np.float64, np.float32):
-        for order in "CF":
-            A, B = X.astype(dtype, order=order), Y.astype(dtype, order=order)
-            assert np.shares_memory(check_inputs(A), A)
-            assert np.shares_memory(check_outputs(B), B)
-            assert all(
-                np.shares_memory(a, b) for a, b in zip(check_pair(A, B), (A, B), strict=True)
-            )
+def test_arrays_are_not_changed():
+    X, Y = toy()
+    w = np.linspace(1, 2, len(X))
+    before = X.copy(), Y.copy(), w.copy()
+    for scale in (1.0, 1e-170):
+        for fit_intercept in (True, False):
+            RLS(fit_intercept=fit_intercept).fit(X, scale * Y, w).predict(X)
+            RLS(fit_intercept=fit_intercept, output_weight=[[1.0, 2.0, 0.5], None]).fit(X, Y, w)
+    Moments.from_arrays(X, Y, w)
+    for a, b in zip((X, Y, w), before, strict=True):
+        assert_array_equal(a, b)
 
 
 def test_the_wider_type_of_inputs_and_outputs_is_used():
-    X, Y = np.ones((4, 3), np.float32), np.ones((4, 2))
-    assert [a.dtype for a in check_pair(X, Y)] == [np.float64] * 2
-    assert [a.dtype for a in check_pair(Y, X)] == [np.float64] * 2
+    X, Y = toy()
+    for x, y in [("f4", "f4"), ("f4", "f8"), ("f8", "f4")]:
+        model = RLS().fit(X.astype(x), Y.astype(y))
+        assert model.coef_.dtype == np.promote_types(x, y)
+        assert model.predict(X.astype(x)).dtype == np.promote_types(x, y)
 
 
-@given(shapes, st.integers(1, 7))
-def test_an_int_rank_is_capped_at_the_size_of_every_mode(shape, rank):
-    assert check_rank(rank, shape) == tuple(min(rank, d) for d in shape)
-    assert check_rank(None, shape) == tuple(shape)
-    assert check_rank([None] * len(shape), shape) == tuple(shape)
-
-
-def test_object_arrays_of_numbers_are_converted():
-    X = np.ones((4, 3)).astype(object)
-    assert check_inputs(X).dtype == np.float64
+@pytest.mark.parametrize("dtype", [object, np.int64, np.int8, bool, np.float16])
+def test_other_numbers_are_converted(dtype):
+    X, Y = toy()
+    X = np.round(X).astype(dtype)
+    expected = RLS().fit(np.asarray(X, dtype=float), Y)
+    assert_allclose(RLS().fit(X, Y).coef_, expected.coef_, rtol=1e-12)
+    assert_allclose(RLS().fit(np.asfortranarray(X), Y[..., ::-1]).coef_[..., ::-1], expected.coef_)
 
 
 @pytest.mark.parametrize("model", [HOLRR(2), KernelHOLRR(2)], ids=str)
@@ -84,10 +80,11 @@ def test_labels_of_weights_must_be_those_of_the_samples(model):
 
 
 def test_the_sum_of_the_weights_is_limited():
-    X = np.ones((40, 2))
-    check_weights(np.full(40, 0.9 * MAX_WEIGHT / 40), X)
+    X, Y = toy()
+    large = RLS().fit(X, Y, np.full(40, 0.9e150 / 40))
+    assert_allclose(large.coef_, RLS(0.0).fit(X, Y).coef_, rtol=1e-9)
     with pytest.raises(ValueError, match="sample_weight must add up to less than"):
-        check_weights(np.full(40, 1.1 * MAX_WEIGHT / 40), X)
+        RLS().fit(X, Y, np.full(40, 1e307))
 
 
 def test_errors_about_rows_of_different_lengths_name_the_argument():
@@ -95,24 +92,15 @@ def test_errors_about_rows_of_different_lengths_name_the_argument():
         HOLRR().fit([[1.0], [2.0]], [[1.0, 2.0], [3.0]])
 
 
-@pytest.mark.parametrize("rows", [slice(10, 30), np.array([40, 7, 3])], ids=["slice", "index"])
-def test_errors_about_some_rows_give_the_index_in_all_the_data(rows):
-    where = 2
-    A = np.zeros((3, 2))
-    A[where, 1] = np.nan
-    place = int(np.arange(100)[rows][where])
-    with (
-        pytest.raises(ValueError, match=rf"X contains NaN at index \({place}, 1\)"),
-        locate_rows(rows),
-    ):
-        check_finite(A, "X")
-
-
-def test_errors_about_missing_outputs_say_how_to_ignore_them():
-    Y = np.ones((5, 2))
-    Y[3, 1] = np.nan
-    with pytest.raises(BadEntryError, match=r'y contains NaN at index \(3, 1\).*missing="ignore"'):
-        check_finite(Y, "y")
-    with pytest.raises(BadEntryError) as caught:
-        check_finite(Y, "X")
-    assert "missing" not in str(caught.value)
+@pytest.mark.parametrize(
+    ("dtype", "scale", "tol"),
+    [("f4", 1e-25, 1e-4), ("f4", 1e25, 1e-4), ("f8", 1e-170, 1e-9), ("f8", 1e170, 1e-9)],
+)
+def test_units_of_data_with_many_zeros_do_not_matter(dtype, scale, tol):
+    """The largest entry determines the unit, wherever it is."""
+    X, Y = (A.astype(dtype) for A in toy())
+    X[::5], Y[::5] = 0.0, 0.0  # those of the entries that are looked at first
+    scale = X.dtype.type(scale)
+    plain, found = RLS(0.0).fit(X, Y), RLS(0.0).fit(X * scale, Y * scale)
+    expected = plain.predict(X)
+    assert_allclose(found.predict(X * scale) / scale, expected, atol=tol * np.abs(expected).max())
