@@ -18,7 +18,10 @@ TESTS = Path(__file__).parent
 REFERENCE = TESTS.parent / "docs" / "reference" / "index.rst"
 
 # Files that use internal names for good, and why no public call shows the same.
-ALLOWED: dict[str, str] = {}
+ALLOWED: dict[str, str] = {
+    "core/test_tensor.py": "tensor products, HOSVD, HOOI and sums have no call of their own; their "
+    "bounds and the monotone refinement are shown for tensors of every shape",
+}
 MOST = 10
 
 # Files that are still to be rewritten with public names. Remove an entry with its last such name.
@@ -34,13 +37,9 @@ TO_REWRITE: set[str] = {
     "cli/test_preprocessing.py",
     "cli/test_said_scores.py",
     "cli/test_tables.py",
-    "core/test_approximate.py",
     "core/test_leverage.py",
-    "core/test_mixture.py",
     "core/test_moments.py",
     "core/test_namespace.py",
-    "core/test_spectral.py",
-    "core/test_tensor.py",
     "core/test_threads.py",
     "data/test_delays.py",
     "data/test_input_blocks.py",

@@ -1,28 +1,24 @@
-"""Unfoldings, mode products and Tucker tensors against their definitions."""
+"""Tensor algebra, truncated HOSVDs and HOOI with their certificates, and sums of Tucker tensors.
+
+These have no public call of their own; what fits do with them is tested through the estimators.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 
 import reference
-from holrr import HOLRR, LRR, Tucker
-from holrr.core import tensor
-from holrr.core.tensor import (
-    chunk_mode,
-    chunks,
-    fold,
-    gram,
-    is_memory_mapped,
-    mode_product,
-    multi_mode_product,
-    n_parameters,
-    sum_of_squares,
-    unfold,
-)
-from problems import on_disk, toy
+from holrr import Tucker
+from holrr.core.approximate import hooi, hosvd, leading_pairs
+from holrr.core.mixture import add_tuckers
+from holrr.core.tensor import fold, gram, mode_product, multi_mode_product, unfold
+from problems import low_rank_tensor
 
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple)
 
@@ -113,106 +109,166 @@ def test_products_of_empty_tensors_are_zero(shape):
         )
 
 
-# ---------------------------------------------------------------- tensors larger than memory
-
-
-@pytest.mark.parametrize("avoid", [0, 1, 2])
-def test_memory_maps_are_cut_into_chunks_that_add_up(tmp_path, monkeypatch, avoid):
-    """Sums over the chunks of a memory map equal those of the tensor in memory."""
-    T = np.random.default_rng(0).normal(size=(6, 7, 5))
-    there = on_disk(tmp_path, "T", T)
-    monkeypatch.setattr(tensor, "CHUNK_BYTES", 8 * 70)
-    assert is_memory_mapped(there)
-    assert not is_memory_mapped(T)
-    mode = chunk_mode(there, avoid=avoid)
-    assert mode != avoid
-    parts = [rows for rows, _ in chunks(there, mode)]
-    assert len(parts) > 1
-    assert [i for rows in parts for i in range(rows.start, rows.stop)] == list(range(T.shape[mode]))
-    assert len(list(chunks(T, mode))) == 1
-    M = np.random.default_rng(1).normal(size=(2, T.shape[avoid]))
-    matrices = [M if i == avoid else None for i in range(3)]
-    assert_allclose(multi_mode_product(there, matrices), multi_mode_product(T, matrices))
-    assert_allclose(gram(there, avoid), gram(T, avoid))
-    assert_allclose(sum_of_squares(there), np.sum(T**2))
-
-
-# ---------------------------------------------------------------- Tucker tensors
+# ---------------------------------------------------------------- truncated HOSVD and HOOI
 
 
 @st.composite
-def tuckers(draw):
-    """Core and factors, some of which are identities that are not stored."""
-    shape = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
-    rank = [draw(st.integers(1, d + 1)) for d in shape]
-    identity = [draw(st.booleans()) for _ in shape]
+def approximations(draw):
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
+    rank = tuple(draw(st.integers(1, d)) for d in shape)
     rng = np.random.default_rng(draw(st.integers(0, 999)))
-    rank = [d if skip else R for d, R, skip in zip(shape, rank, identity, strict=True)]
-    factors = [
-        None if skip else rng.normal(size=(d, R))
-        for d, R, skip in zip(shape, rank, identity, strict=True)
-    ]
-    return Tucker(rng.normal(size=rank), tuple(factors))
+    Z = rng.normal(size=shape)
+    if draw(st.booleans()):  # of low rank, so that spectra have zeros
+        Z = low_rank_tensor(rng, shape, [max(1, d // 2) for d in shape])
+    return Z * draw(st.sampled_from([1.0, 1e-6, 1e6])), rank
 
 
-def dense(T):
-    factors = [np.eye(R) if U is None else U for R, U in zip(T.core.shape, T.factors, strict=True)]
-    return reference.tucker_to_dense(T.core, factors)
+@given(approximations())
+def test_hosvd_projects_on_the_leading_singular_vectors(case):
+    Z, rank = case
+    found = hosvd(Z, rank)
+    factors = [np.linalg.svd(reference.unfold(Z, i))[0][:, :R] for i, R in enumerate(rank)]
+    V = found.tucker.to_dense()
+    energy = np.sum(Z**2)
+    lost = np.sum((Z - reference.project(Z, factors)) ** 2)
+    assert found.tucker.rank == rank
+    assert_allclose(np.sum((Z - V) ** 2), lost, rtol=1e-6, atol=1e-9 * energy)
+    assert_allclose(found.error, lost, rtol=1e-6, atol=1e-9 * energy)
+    for U in found.tucker.dense_factors():
+        assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-10)
 
 
-@given(tuckers())
-def test_dense_form_is_a_kronecker_product(T):
-    assert_allclose(T.to_dense(), dense(T), atol=1e-11)
-    assert T.shape == dense(T).shape
-    assert T.rank == T.core.shape
+@given(approximations())
+def test_tails_and_spectra_certify_the_error(case):
+    Z, rank = case
+    found = hosvd(Z, rank)
+    tol = 1e-9 * np.sum(Z**2)
+    tails = [reference.tail_energy(Z, i, R) for i, R in enumerate(rank)]
+    assert_allclose(found.tails, tails, rtol=1e-6, atol=tol)
+    assert found.lower_bound <= found.error <= sum(found.tails) + tol
+    for i, spectrum in enumerate(found.spectra):
+        sigma = np.linalg.svd(reference.unfold(Z, i), compute_uv=False)
+        k = min(len(sigma), len(spectrum))
+        assert_allclose(spectrum[:k], sigma[:k] ** 2, rtol=1e-6, atol=tol)
+        assert_allclose(spectrum[k:], 0, atol=tol)
 
 
-@given(tuckers(), st.sampled_from([1, 3, 50]))
-def test_map_input_is_the_mode_0_product(T, n):
-    M = np.random.default_rng(0).normal(size=(n, T.shape[0]))
-    assert_allclose(T.map_input(M), np.tensordot(M, dense(T), axes=1), atol=1e-10)
+@given(approximations())
+def test_hooi_starts_from_the_hosvd_and_never_gets_worse(case):
+    Z, rank = case
+    start = hosvd(Z, rank)
+    errors = [start.error]
+    tol = 1e-10 * np.sum(Z**2)
+    for k in (1, 2, 5):
+        found = hooi(Z, start, max_iter=k, tol=0)
+        assert found.n_iter <= k
+        V = found.tucker.to_dense()
+        assert_allclose(np.sum((Z - V) ** 2), found.error, rtol=1e-6, atol=10 * tol)
+        errors.append(found.error)
+    assert all(after <= before for before, after in pairwise(errors))  # to the last digit
+    assert found.lower_bound <= found.error + tol
+    assert found.tails == start.tails
 
 
-@given(tuckers())
-def test_dense_factors_include_the_identities(T):
-    assert_allclose(reference.tucker_to_dense(T.core, T.dense_factors()), dense(T), atol=1e-11)
+def test_modes_that_are_not_projected_are_left_as_they_are():
+    Z = np.random.default_rng(0).normal(size=(4, 5, 6))
+    found = hosvd(Z, (2, 5, 6), modes=(0,))
+    assert found.tucker.rank == (2, 5, 6)
+    assert found.tucker.factors[1] is None
+    sigma = np.linalg.svd(Z.reshape(4, -1), compute_uv=False)
+    assert_allclose(found.error, np.sum(sigma[2:] ** 2), rtol=1e-10)
 
 
-@given(tuckers(), st.data())
-def test_truncation_keeps_the_leading_block(T, data):
-    factors = tuple(T.dense_factors())
-    T = Tucker(T.core, factors, leading=tuple(range(len(factors))))
-    rank = [data.draw(st.integers(1, R)) for R in T.rank]
-    small = T.truncate(rank)
-    masked = np.zeros_like(T.core)
-    block = tuple(slice(R) for R in rank)
-    masked[block] = T.core[block]
-    assert small.rank == tuple(rank)
-    assert small.shape == T.shape
-    assert_allclose(small.to_dense(), dense(Tucker(masked, T.factors)), atol=1e-11)
-    one = [1] * len(rank)
-    assert_allclose(small.truncate(one).to_dense(), T.truncate(one).to_dense(), atol=1e-11)
+@pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e140])
+def test_subspaces_do_not_depend_on_the_scale(scale):
+    Z = np.random.default_rng(0).normal(size=(4, 5, 6))
+    plain, scaled = hosvd(Z, (2, 2, 2)), hosvd(Z * scale, (2, 2, 2))
+    assert_allclose(scaled.tucker.to_dense() / scale, plain.tucker.to_dense(), atol=1e-8)
 
 
-@pytest.mark.parametrize("d", [64, 65, 120])
-@pytest.mark.parametrize("estimator", [HOLRR(), LRR(), HOLRR(subspaces="response")], ids=str)
-def test_truncation_is_a_fit_of_lower_rank_or_raises(estimator, d):
-    """Modes of more than 64 entries that are kept in full are not in leading directions."""
+def assert_is_hosvd(Z, rank):
+    """Tails, error and orthonormality against full singular value decompositions."""
+    found = hosvd(Z, rank)
+    energy = np.sum(Z**2)
+    tails = [reference.tail_energy(Z, i, R) for i, R in enumerate(rank)]
+    assert_allclose(found.tails, tails, rtol=1e-8, atol=1e-10 * energy)
+    factors = [np.linalg.svd(reference.unfold(Z, i))[0][:, :R] for i, R in enumerate(rank)]
+    lost = np.sum((Z - reference.project(Z, factors)) ** 2)
+    assert_allclose(found.error, lost, rtol=1e-8, atol=1e-10 * energy)
+    for U in found.tucker.dense_factors():
+        assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(150, 4), (4, 150), (150, 2, 3), (90, 80)], ids=str)
+@pytest.mark.parametrize("R", [1, 4, 30])
+def test_large_modes_of_low_and_of_full_rank(shape, R):
     rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(150, 4)), rng.normal(size=(150, d, 2)) * 0.9 ** np.arange(d)[:, None]
-    full = clone(estimator).fit(X, Y)
-    matrix = isinstance(estimator, LRR)
-    for rank in [(2, d, 2), (4, 3, 2), (4, d, 1)]:
-        if all(
-            R == f or i in full.tucker_.leading
-            for i, (R, f) in enumerate(zip(rank, full.tucker_.rank, strict=True))
-        ):
-            lower = clone(estimator).set_params(rank=rank[0] if matrix else rank).fit(X, Y)
-            assert_allclose(full.tucker_.truncate(rank).to_dense(), lower.coef_, atol=1e-10)
-        else:
-            with pytest.raises(ValueError, match="not in leading directions"):
-                full.tucker_.truncate(rank)
-    assert (1 in full.tucker_.leading) == (d <= 64 and not matrix)
+    rank = [min(R, d) for d in shape]
+    assert_is_hosvd(rng.normal(size=shape), rank)
+    assert_is_hosvd(low_rank_tensor(rng, shape, [2] * len(shape)), rank)
+
+
+def test_signs_of_bases_do_not_depend_on_rounding():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(4, 5, 6))
+    moved = Z * (1 + 1e-13 * rng.normal(size=Z.shape))
+    bases = (hosvd(T, (2, 2, 2)).tucker.factors for T in (Z, moved))
+    for U, V in zip(*bases, strict=True):
+        assert_allclose(U, V, atol=1e-9)
+
+
+def test_approximation_in_every_library(xp):
+    Z = np.random.default_rng(0).normal(size=(4, 5, 6))
+    here, there = hosvd(Z, (2, 3, 2)), hosvd(xp.asarray(Z), (2, 3, 2))
+    assert xp.owns(there.tucker.core)
+    assert all(xp.owns(U) for U in there.tucker.factors)
+    assert_allclose(xp.to_numpy(there.tucker.to_dense()), here.tucker.to_dense(), atol=1e-10)
+    refined = hooi(xp.asarray(Z), there)
+    assert_allclose(refined.error, hooi(Z, here).error, rtol=1e-10)
+
+
+def test_long_modes_of_full_rank_are_rotated_on_request_only():
+    """Mixtures weigh singular directions; other fits leave long modes as they are."""
+    Z = np.random.default_rng(0).normal(size=(70, 65))
+    assert hosvd(Z, Z.shape).tucker.leading == ()
+    found = hosvd(Z, Z.shape, rotate=True).tucker
+    assert found.leading == (0, 1)
+    s = np.linalg.svd(Z, compute_uv=False)
+    assert_allclose(np.linalg.norm(found.core, axis=0), s, rtol=1e-8)
+
+
+# ---------------------------------------------------------------- leading eigenpairs
+
+
+def matrix(n, spectrum, scale=1.0):
+    """A positive semidefinite matrix and its eigenvalues: those given, then small ones."""
+    Q = np.linalg.qr(np.random.default_rng(1).normal(size=(n, n)))[0]
+    lam = np.concatenate([spectrum, 1e-3 * np.linspace(1, 0, n - len(spectrum))])
+    return scale * ((Q * lam) @ Q.T), scale * lam
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "scale"),
+    [
+        (511, 4, 1.0),  # below 512 rows, and above an eighth of them, matrices are decomposed
+        (512, 1, 1.0),
+        (512, 4, 1e-250),
+        (600, 4, 1e250),
+        (600, 68, 1.0),
+    ],
+)
+def test_leading_pairs_equal_those_of_a_decomposition(xp, n, k, scale):
+    A, expected = matrix(n, [3.0, 2.0, 2.0, 1.0], scale)
+    lam, U = leading_pairs(xp.asarray(A), k)
+    assert isinstance(lam, np.ndarray)
+    assert xp.owns(U)
+    U = xp.to_numpy(U)
+    assert U.shape == (n, k)
+    assert len(lam) >= k
+    assert_allclose(lam[:k], expected[:k], rtol=1e-9, atol=1e-12 * scale)
+    assert_allclose(U.T @ U, np.eye(k), atol=1e-12)
+    assert_allclose(A / scale @ U, U * lam[:k] / scale, atol=1e-13)
+    assert (U[np.abs(U).argmax(0), range(k)] > 0).all()
 
 
 def test_masks_multiply_leading_directions_only():
@@ -228,72 +284,162 @@ def test_masks_multiply_leading_directions_only():
             Tucker(core, factors, leading).masked(mask)
 
 
-def test_truncation_of_a_refined_fit_raises():
-    """Subspaces of alternating least squares are optimal for their own rank only."""
-    model = HOLRR((3, 2, 2), refine=True).fit(*toy())
-    with pytest.raises(ValueError, match="not in leading directions"):
-        model.tucker_.truncate((2, 2, 2))
+# ---------------------------------------------------------------- sums of Tucker tensors
 
 
-@given(tuckers())
-def test_astype_changes_the_type_alone(T):
-    small = T.astype(np.float32)
-    assert small.to_dense().dtype == np.float32
-    assert_allclose(small.to_dense(), dense(T), rtol=1e-3, atol=1e-4)
-
-
-@given(st.lists(st.integers(1, 4), min_size=2, max_size=3), st.integers(0, 999), st.data())
-def test_number_of_parameters_is_the_dimension_of_the_set(shape, seed, data):
-    """The rank of the Jacobian of the map from core and factors to the tensor."""
-    rank = [data.draw(st.integers(1, d)) for d in shape]
-    rng = np.random.default_rng(seed)
-    core, factors = (
+def random_tucker(rng, shape, rank, *, identities=()):
+    """A tensor in Tucker form; the modes in `identities` have no factor."""
+    rank = tuple(
+        d if mode in identities else R for mode, (d, R) in enumerate(zip(shape, rank, strict=True))
+    )
+    factors = [rng.normal(size=(d, R)) for d, R in zip(shape, rank, strict=True)]
+    return Tucker(
         rng.normal(size=rank),
-        [rng.normal(size=s) for s in zip(shape, rank, strict=True)],
+        tuple(None if mode in identities else U for mode, U in enumerate(factors)),
     )
-    columns = [
-        reference.tucker_to_dense(e.reshape(rank), factors).ravel() for e in np.eye(core.size)
-    ]
-    for i, U in enumerate(factors):
-        for e in np.eye(U.size):
-            moved = [*factors[:i], e.reshape(U.shape), *factors[i + 1 :]]
-            columns.append(reference.tucker_to_dense(core, moved).ravel())
-    assert n_parameters(shape, rank) == np.linalg.matrix_rank(np.array(columns), tol=1e-8)
 
 
-@pytest.mark.parametrize("shape", [(), (3,), (3, 4), (2, 3, 4)], ids=str)
-@pytest.mark.parametrize("model", [HOLRR(rank=2), HOLRR(), LRR(rank=2), LRR()], ids=repr)
-def test_core_and_factors_are_a_tucker_tensor(model, shape):
-    X, Y = toy(shape=shape)
-    model.fit(X, Y)
-    assert isinstance(model.factors_, list)
-    assert all(
-        U.shape == (d, R)
-        for U, d, R in zip(model.factors_, (5, *shape), model.core_.shape, strict=True)
-    )
-    by_hand = model.core_
-    for i, U in enumerate(model.factors_):
-        by_hand = np.moveaxis(np.einsum("ar,r...->a...", U, np.moveaxis(by_hand, i, 0)), 0, i)
-    assert_allclose(by_hand, model.coef_, atol=1e-12)
-    for U in model.factors_[1:]:
-        assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-12)
+def assert_leading(total):
+    """The reduced modes have orthonormal factors, and slices of the core in order of energy."""
+    for mode, U in enumerate(total.factors):
+        if mode in total.leading:
+            assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=1e-12)
+            core = reference.unfold(total.core, mode)
+            core = core / np.abs(core).max()
+            G = core @ core.T
+            assert_allclose(G, np.diag(np.diagonal(G)), atol=1e-12 * np.trace(G))
+            assert (np.diff(np.diagonal(G)) <= 1e-12 * np.trace(G)).all()
+        else:
+            assert U is None
 
 
-def test_tensorly_reads_core_and_factors():
-    tensorly = pytest.importorskip("tensorly", reason="tensorly is not installed")
-    X, Y = toy(shape=(3, 4, 2))
-    model = HOLRR(rank=(3, 2, 2, 1)).fit(X, Y)
-    pair = (model.core_, model.factors_)
-    assert_allclose(tensorly.tucker_to_tensor(pair), model.coef_, atol=1e-12)
-    shape, rank = tensorly.tucker_tensor._validate_tucker_tensor(pair)
-    assert (shape, rank) == (model.coef_.shape, model.rank_)
+@st.composite
+def sums(draw):
+    shape = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=4)))
+    rng = np.random.default_rng(draw(st.integers(0, 9999)))
+    parts = []
+    for _ in range(draw(st.integers(1, 4))):
+        rank = [draw(st.integers(1, d)) for d in shape]
+        identities = draw(st.sets(st.integers(0, len(shape) - 1), max_size=1))
+        parts.append(random_tucker(rng, shape, rank, identities=identities))
+    modes = draw(st.sampled_from([tuple(range(len(shape))), (0,)]))
+    return parts, modes
 
 
-@pytest.mark.parametrize("d", [8, 300])  # small enough for the expansion to be kept, and too large
-def test_inputs_are_mapped_alike_the_second_time(d):
+@given(sums())
+def test_sums_are_exact_and_in_leading_directions(case):
+    parts, modes = case
+    total, expected = add_tuckers(parts, modes), sum(part.to_dense() for part in parts)
+    assert_allclose(total.to_dense(), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    assert total.leading == modes
+    assert_leading(total)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_sums_of_extreme_scale(scale, order):
     rng = np.random.default_rng(0)
-    factors = tuple(rng.normal(size=(n, 2)) for n in (5, d, d))
-    T, M = Tucker(rng.normal(size=(2, 2, 2)), factors), rng.normal(size=(40, 5))
-    exact = np.tensordot(M, T.to_dense(), 1)
-    for rows in (slice(0, 40), slice(0, 40), slice(0, 1)):
-        np.testing.assert_allclose(T.map_input(M[rows]), exact[rows], atol=1e-10)
+    shape = (6, 5, 4, 3)[:order]
+    parts = [random_tucker(rng, shape, (2,) * order) for _ in range(2)]
+    here = add_tuckers(parts, range(order))
+    there = add_tuckers([Tucker(part.core * scale, part.factors) for part in parts], range(order))
+    expected = here.to_dense()
+    assert there.rank == here.rank
+    assert_allclose(there.to_dense() / scale, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    assert_leading(there)
+
+
+def test_a_sum_of_tensors_of_different_scales_keeps_both():
+    """Directions of the smaller one are below the precision of squares."""
+    rng = np.random.default_rng(0)
+    A = low_rank_tensor(rng, (6, 5, 4), (2, 2, 2))
+    B = low_rank_tensor(rng, (6, 5, 4), (1, 1, 1))
+    for small in (1e-6, 1e-9, 1e-12):
+        parts = [Tucker(A, (None,) * 3), Tucker(small * B, (None,) * 3)]
+        total = add_tuckers(parts, range(3))
+        away = np.abs(total.to_dense() - (A + small * B)).max()
+        assert away <= 1e-14 * np.abs(A).max()
+
+
+@pytest.mark.parametrize("small", [1e-7, 1e-9, 1e-11, 1e-13])
+def test_no_direction_with_energy_is_dropped(small):
+    """Even where directions without any come before it, since squares do not tell them apart."""
+    A = np.zeros((4, 4))
+    A[:3, :3], A[3, 3] = 1.0, small
+    total = add_tuckers([Tucker(A, (None, None))], (0, 1))
+    assert_allclose(total.to_dense(), A, rtol=0, atol=1e-14)
+
+
+def test_directions_without_energy_are_dropped():
+    rng = np.random.default_rng(0)
+    one, two = (random_tucker(rng, (6, 5, 4), (2, 2, 2)) for _ in range(2))
+    same = Tucker(rng.normal(size=(2, 2, 2)), one.factors)
+    cancels = Tucker(-two.core, two.factors)
+    assert add_tuckers([one, two], range(3)).rank == (4, 4, 4)
+    assert add_tuckers([one, same], range(3)).rank == (2, 2, 2)
+    assert add_tuckers([one, two, cancels], range(3)).rank == (2, 2, 2)
+    assert add_tuckers([one, Tucker(0 * two.core, two.factors)], range(3)).rank == (2, 2, 2)
+    assert add_tuckers([one, two], (0,)).rank == (4, 5, 4)
+    dense = Tucker(low_rank_tensor(rng, (6, 5, 4), (2, 3, 2)), (None,) * 3)
+    assert add_tuckers([dense], range(3)).rank == (2, 3, 2)
+    # A mode has no more directions than all others together.
+    assert add_tuckers([random_tucker(rng, (9, 2, 2), (9, 2, 2))], range(3)).rank == (4, 2, 2)
+
+
+def test_the_sum_of_nothing_is_zero_of_rank_one():
+    zero = Tucker(np.zeros((1, 1)), (np.ones((3, 1)), np.ones((4, 1))))
+    total = add_tuckers([zero], (0, 1))
+    assert total.rank == (1, 1)
+    assert not total.to_dense().any()
+
+
+def test_signs_do_not_depend_on_rounding_nor_on_the_form_of_the_parts():
+    rng = np.random.default_rng(0)
+    parts = [random_tucker(rng, (6, 5, 4), (2, 2, 2)) for _ in range(2)]
+    total = add_tuckers(parts, range(3))
+    moved = [
+        Tucker(part.core * (1 + 1e-13 * rng.normal(size=part.core.shape)), part.factors)
+        for part in parts
+    ]
+    turned = [Tucker(-part.core, (-part.factors[0][:, ::-1], *part.factors[1:])) for part in parts]
+    turned = [Tucker(part.core[::-1], part.factors) for part in turned]
+    dense = [Tucker(part.to_dense(), (None,) * 3) for part in parts]
+    for others in (moved, turned, parts[::-1], dense):
+        found = add_tuckers(others, range(3))
+        assert_allclose(found.core, total.core, atol=1e-9 * np.abs(total.core).max())
+        for U, V in zip(found.factors, total.factors, strict=True):
+            assert_allclose(U, V, atol=1e-9)
+    for U in total.factors[1:]:
+        assert (U[np.abs(U).argmax(0), range(U.shape[1])] > 0).all()
+    slices = reference.unfold(total.core, 0)
+    assert (slices[range(len(slices)), np.abs(slices).argmax(1)] > 0).all()
+
+
+def test_a_sum_of_one_hosvd_has_its_core_up_to_signs():
+    Z = np.random.default_rng(0).normal(size=(6, 5, 4))
+    one = hosvd(Z, (3, 2, 2)).tucker
+    total = add_tuckers([one], range(3))
+    # The core of a truncated HOSVD is not in its own leading directions; the tensor is the same.
+    assert total.rank == one.rank
+    assert_allclose(total.to_dense(), one.to_dense(), rtol=0, atol=1e-12)
+    for U, V in zip(total.factors, one.factors, strict=True):
+        assert_allclose(U @ U.T, V @ V.T, atol=1e-10)  # the same subspaces
+
+
+def test_sums_in_every_library(xp):
+    rng = np.random.default_rng(0)
+    parts = [random_tucker(rng, (6, 5, 4), (2, 2, 2)) for _ in range(2)]
+    parts.append(random_tucker(rng, (6, 5, 4), (2, 2, 2), identities=(0, 1, 2)))
+    there = [
+        Tucker(
+            xp.asarray(part.core),
+            tuple(None if U is None else xp.asarray(U) for U in part.factors),
+        )
+        for part in parts
+    ]
+    for some in (slice(2), slice(3)):
+        for modes in (range(3), (0,)):
+            here, found = add_tuckers(parts[some], modes), add_tuckers(there[some], modes)
+            assert found.rank == here.rank
+            assert all(xp.owns(A) for A in (found.core, *found.factors) if A is not None)
+            assert_allclose(xp.to_numpy(found.core), here.core, rtol=0, atol=1e-9)
