@@ -10,8 +10,8 @@ __all__ = ["FAMILIES", "SHARES", "failure_of", "generator", "numbers_of_cases"]
 
 # Families whose cases take long have fewer of them, and those that take no time have more.
 SHARES = {
+    "pairs": 15.0,
     "sizes": 0.25,
-    "sources": 0.25,
     "selections": 0.25,
     "never_observed_outputs": 0.25,
     "damaged_files": 0.25,

@@ -1,7 +1,8 @@
 """Families of random cases: functions of a random generator that raise where something is wrong.
 
-A case compares two computations of the same result (another scale, source, memory layout, rotation,
-or a naive loop), or checks that bad data are refused. The estimators come from the registry.
+A case of `pairs` combines features at random and checks all relations that apply. The others
+compare two computations of the same result (another memory layout, a naive loop), or check that bad
+data are refused. The estimators come from the registry.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from typing import Any
 
 import numpy as np
 from brute_force import brute_force
+from features import draw
+from known import explanation
 from numpy.testing import assert_allclose
+from relations import failures_of
 from scipy.optimize import nnls
-from sklearn.base import clone
 from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit
 
 import holrr
@@ -28,9 +31,8 @@ import reference
 from holrr import HOLRR, HOLRRCV, LRRCV, RLS, RLSCV, Moments
 from holrr.cli import main
 from holrr.model_selection.stack import least_in_hull
-from holrr.streaming import memory_budget
-from problems import low_rank_tensor, on_disk
-from registry import ROWS, Row, n_factors
+from problems import low_rank_tensor
+from registry import ROWS, Row
 
 FAMILIES: dict[str, Callable[[np.random.Generator], None]] = {}
 
@@ -70,10 +72,6 @@ def some_weights(rng, n: int) -> np.ndarray:
     return w
 
 
-def folds_of(row: Row, X: np.ndarray) -> dict[str, Any]:
-    return row.pinned(X, np.arange(len(X)) % 3)
-
-
 def close(row: Row, found: Any, expected: Any, tol: float = 1e-6) -> None:
     """Assert that predictions are equal relative to the largest, up to the solver's tolerance."""
     tol = max(tol, 1e3 * row.tol)
@@ -100,58 +98,27 @@ def fit(row: Row, X: Any, Y: Any, w: Any = None, **params: Any) -> Any:
         return row.make(**params).fit(X, Y, w)
 
 
-# ---------------------------------------------------------------- scales, sizes, layouts, weights
-
-
-def times(params: dict[str, Any], name: str, many: str, factor: float) -> dict[str, Any]:
-    """A penalty, or all candidates for one, times a factor."""
-    if params.get(name) is not None:
-        return {name: params[name] * factor}
-    if params.get(many) is not None:
-        return {many: [value * factor for value in params[many]]}
-    return {}
+# ---------------------------------------------------------------- pairs of features
 
 
 @family
-def scale_of_the_outputs(rng) -> None:
-    row, (X, Y) = a_row(rng), a_problem(rng)
-    scale = 10.0 ** rng.uniform(-150, 150)
-    expected = fit(row, X, Y)
-    found = fit(row, X, scale * Y, **row.scaled(scale, (X.shape[1], *Y.shape[1:])))
-    if not tied(found, expected):
-        close(row, found.predict(X) / scale, expected.predict(X))
+def pairs(rng) -> None:
+    """An estimator with two or three features has the relations that apply to it.
+
+    Failures of known defects are expected, see known.py.
+    """
+    seed = int(rng.integers(2**31))
+    case = draw(seed)
+    found = {
+        name: reason
+        for name, reason in failures_of(case, seed).items()
+        if explanation(case, name, reason) is None
+    }
+    what = f"{case.row.id} with {', '.join(case.features)}, seed {seed}"
+    assert not found, f"{what}: {found}"
 
 
-@family
-def scale_of_the_inputs(rng) -> None:
-    row, (X, Y) = a_row(rng), a_problem(rng)
-    scale = 10.0 ** rng.uniform(-150, 150)
-    params = row.params
-    other: dict[str, Any] = {}
-    if params.get("kernel", "linear") == "linear":
-        other |= times(params, "alpha", "alphas", scale**2)
-        other |= times(params, "penalty", "penalties", scale)
-        other |= times(
-            params, "beta", "betas", scale ** (2 / n_factors((X.shape[1], *Y.shape[1:])))
-        )
-    other |= times(params, "gamma", "gammas", scale**-2)
-    expected, found = fit(row, X, Y), fit(row, scale * X, Y, **other)
-    if not tied(found, expected):
-        close(row, found.predict(scale * X), expected.predict(X))
-
-
-@family
-def single_precision(rng) -> None:
-    row, (X, Y) = a_row(rng), a_problem(rng)
-    scale = 10.0 ** rng.uniform(-12, 12)
-    single = X.astype(np.float32), (scale * Y).astype(np.float32)
-    double = tuple(a.astype(float) for a in single)
-    params = row.scaled(scale, (X.shape[1], *Y.shape[1:]))
-    expected, found = fit(row, *double, **params), fit(row, *single, **params)
-    predicted = found.predict(single[0])
-    assert predicted.dtype == np.float32
-    if getattr(found, "best_index_", 0) == getattr(expected, "best_index_", 0):
-        close(row, predicted / scale, expected.predict(double[0]) / scale, 2e-3)
+# ---------------------------------------------------------------- sizes and layouts
 
 
 def strided(rng, a):
@@ -198,147 +165,6 @@ def sizes(rng) -> None:
     if not tied(found, expected):
         turned = reference.mode_product(expected.predict(X), R, Y.ndim - 1)
         close(row, found.predict(X @ Q), turned, 1e-5)
-
-
-@family
-def weights(rng) -> None:
-    """Integer weights equal repeated samples, and samples without weight have no effect."""
-    # Robust weights are nearly, not exactly, those of repeated samples.
-    row, (X, Y) = a_row(rng, lambda row: not row.robust), a_problem(rng)
-    w = rng.integers(0, 4, len(X))
-    w[:9] = np.maximum(w[:9], 1)
-    wild_x, wild_y = X.copy(), Y.copy()
-    wild_x[w == 0] += 10.0 ** rng.uniform(0, 8)
-    wild_y[w == 0] -= 10.0 ** rng.uniform(0, 8)
-    labels = np.arange(len(X)) % 3
-    expected = fit(row, X.repeat(w, 0), Y.repeat(w, 0), **row.pinned(X, labels.repeat(w)))
-    found = fit(row, wild_x, wild_y, w, **row.pinned(X, labels))
-    if not tied(found, expected):
-        close(row, found.predict(X), expected.predict(X))
-        if row.linear and row.ridge:
-            size = float((w.reshape(-1, *[1] * (Y.ndim - 1)) * Y**2).sum())
-            assert_allclose(found.objective_, expected.objective_, rtol=1e-6, atol=1e-9 * size)
-            assert_allclose(found.lower_bound_, expected.lower_bound_, rtol=1e-6, atol=1e-9 * size)
-
-
-# ---------------------------------------------------------------- sources
-
-
-def from_disk(row, X, Y, w, params, folder) -> Any:
-    with memory_budget(2**11):
-        return fit(row, on_disk(folder, "X", X), on_disk(folder, "Y", Y), w, **params)
-
-
-def from_hdf5(row, X, Y, w, params, folder) -> Any:
-    import h5py
-
-    with h5py.File(folder / "data.h5", "w") as file, memory_budget(2**11):
-        return fit(
-            row, file.create_dataset("X", data=X), file.create_dataset("Y", data=Y), w, **params
-        )
-
-
-def from_dask(row, X, Y, w, params, folder) -> Any:
-    import dask.array as da
-
-    chunks = len(X) // 3 + 1
-    lazy = (
-        da.from_array(a, chunks=(chunks, *[max(1, d // 2) for d in a.shape[1:]])) for a in (X, Y)
-    )
-    return fit(row, *lazy, w, **params)
-
-
-def from_batches(row, X, Y, w, params, folder) -> Any:
-    model = row.make(**params)
-    for part in np.array_split(np.arange(len(X)), 4):
-        if w[part].any():
-            model.partial_fit(X[part], Y[part], w[part])
-    return model
-
-
-def from_moments(row, X, Y, w, params, folder) -> Any:
-    parts = [p for p in np.array_split(np.arange(len(X)), 3) if w[p].any()]
-    found = [Moments.from_arrays(X[p], Y[p], w[p], response_grams=True) for p in parts]
-    return row.make(**params).fit_moments(found[0].merge(*found[1:]))
-
-
-@family
-def sources(rng) -> None:
-    """Data on disk, of Dask, in batches and as moments give the fit in memory."""
-    row = a_row(rng, lambda row: row.streams)
-    X, Y = a_problem(rng, n=int(rng.integers(60, 150)), d0=int(rng.choice([1, 3, 7, 20, 64, 65])))
-    w = some_weights(rng, len(X))
-    ways = [from_disk, from_hdf5, from_dask]
-    ways += [from_batches] * row.batches + [from_moments] * row.takes_moments
-    params = folds_of(row, X) if row.params.get("criterion", "cv") == "cv" else {}
-    expected = fit(row, X, Y, w, **params)
-    way = ways[rng.integers(len(ways))]
-    with tempfile.TemporaryDirectory() as folder:
-        found = way(row, X, Y, w, params, Path(folder))
-    if not tied(found, expected):
-        close(row, found.predict(X), expected.predict(X))
-
-
-@family
-def never_observed(rng) -> None:
-    """Outputs that are never observed are no part of a fit, of samples as of any other source.
-
-    Whole slices of them can be left out of y, and single ones for full and matrix ranks.
-    """
-    row = a_row(rng, lambda row: row.takes_missing and not row.robust)
-    shape = tuple(int(d) for d in rng.integers(2, 7, size=rng.integers(1, 4)))
-    X, Y = a_problem(rng, n=int(rng.integers(40, 120)), d0=int(rng.integers(1, 8)), shape=shape)
-    never = rng.uniform(size=shape) < rng.choice([0.0, 0.1, 0.3])
-    mode = int(rng.integers(len(shape)))
-    never.swapaxes(0, mode)[rng.uniform(size=shape[mode]) < 0.3] = True
-    never.flat[rng.integers(never.size)] = False
-    Y *= 10.0 ** rng.uniform(-60, 60)
-    w, seen = some_weights(rng, len(X)), np.where(never, np.nan, Y)
-    params = {"missing": "ignore", **folds_of(row, X)}
-    if "tol" in row.params:
-        params |= {"tol": 1e-12, "max_iter": 1000}
-    expected = fit(row, X, seen, w, **params)
-    predicted = expected.predict(X)
-    assert (np.isnan(predicted) == never).all()
-    others = [tuple(k for k in range(len(shape)) if k != mode) for mode in range(len(shape))]
-    kept = np.ix_(np.arange(len(X)), *(np.flatnonzero(~never.all(axis=axes)) for axes in others))
-    alone = fit(row, X, seen[kept], w, **params).predict(X)
-    known = ~np.isnan(alone)
-    close(row, predicted[kept][known], alone[known])
-    if not row.id.startswith("HOLRR"):
-        flat = fit(row, X, Y[:, ~never], w, **{**params, "missing": "raise"})
-        close(row, predicted[:, ~never], flat.predict(X))
-    ways = [from_disk, from_hdf5, from_dask] + [from_batches] * row.batches
-    with tempfile.TemporaryDirectory() as folder:
-        found = ways[rng.integers(len(ways))](row, X, seen, w, params, Path(folder))
-    # Where little is known of much freedom, rounds of completion amplify rounding, and rounding may
-    # decide which of several completions is found. These must be as good as each other.
-    if not as_good(found, expected):
-        close(row, found.predict(X)[:, ~never], predicted[:, ~never], 1e-3)
-
-
-def as_good(found, expected) -> bool:
-    """Whether searches have the same held-out error, or rounds ended before the last digit."""
-    if hasattr(expected, "best_score_"):
-        return math.isclose(found.best_score_, expected.best_score_, rel_tol=1e-4)
-    if getattr(expected, "max_iter", None) is None or expected.n_iter_ < expected.max_iter:
-        return False
-    return math.isclose(found.objective_, expected.objective_, rel_tol=1e-2)
-
-
-@family
-def badly_scaled_features(rng) -> None:
-    """Without a penalty the predictions do not depend on the units of the features."""
-    X, Y = a_problem(rng, n=80, d0=4)
-    row = next(
-        row for row in ROWS if row.params == holrr.RLS(alpha=0, fit_intercept=False).get_params()
-    )
-    units = 10.0 ** rng.uniform(-4.5, 4.5, size=4)
-    expected = fit(row, X, Y).predict(X)
-    way = [from_disk, from_dask, from_batches, from_moments][rng.integers(4)]
-    with tempfile.TemporaryDirectory() as folder:
-        found = way(row, X * units, Y, np.ones(len(X)), {}, Path(folder))
-    close(row, found.predict(X * units), expected, 1e-5)
 
 
 # ---------------------------------------------------------------- searches against naive loops
@@ -468,75 +294,17 @@ def completed(X, Y, rank, alpha: float, seen: np.ndarray, rng) -> float:
 
 @family
 def never_observed_outputs(rng) -> None:
-    """They have no influence: as if they were not there, or completed by the model itself."""
+    """Cells that are never observed are completed by the model itself."""
     shape = tuple(int(d) for d in rng.integers(2, 6, size=rng.integers(1, 3)))
     X, Y = a_problem(rng, n=int(rng.integers(20, 40)), d0=int(rng.integers(2, 5)), shape=shape)
     seen, alpha = ~a_mask(rng, shape), 10.0 ** rng.uniform(-2, 1)
     gaps = np.where(seen, Y, np.nan)
-    if rng.uniform() < 0.7:
-        rank = int(rng.integers(1, 3))
-        row = [holrr.RLS(alpha), holrr.LRR(rank, alpha)][rng.integers(2)]
-        expected = clone(row).fit(X, Y[:, seen]).predict(X)
-        found = row.set_params(missing="ignore").fit(X, gaps).predict(X)
-        assert_allclose(found[:, seen], expected, rtol=0, atol=1e-5 * np.abs(Y).max())
-        return
     rank = tuple(min(2, d) for d in (X.shape[1], *shape))
     model = HOLRR(rank, alpha, missing="ignore").fit(X, gaps)
     assert model.objective_ <= 1.01 * completed(X, Y, rank, alpha, seen, rng)
 
 
 # ---------------------------------------------------------------- units, weights, labels, criteria
-
-
-@family
-def units_of_the_outputs(rng) -> None:
-    """Choices and stacks of noisy outputs do not depend on units that are not rescaled before."""
-    shape = tuple(int(d) for d in rng.integers(1, 5, size=rng.integers(1, 3)))
-    X, Y = a_problem(rng, n=int(rng.integers(12, 40)), d0=int(rng.integers(2, 6)), shape=shape)
-    Y = Y + rng.uniform(0.2, 3.0) * rng.normal(size=Y.shape)
-    make = [HOLRRCV, LRRCV, RLSCV, holrr.KernelHOLRRCV, holrr.KernelLRRCV][rng.integers(5)]
-    params: dict[str, Any] = {"alphas": [0.1, 3.0, 30.0], "cv": 3}
-    if "Kernel" in make.__name__:
-        params |= {"gammas": [0.1]}
-    unit = 10.0 ** rng.uniform(-60, 60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        plain, scaled = make(**params).fit(X, Y), make(**params).fit(X, unit * Y)
-    if not tied(scaled, plain):
-        expected = plain.predict(X)
-        assert_allclose(scaled.predict(X) / unit, expected, rtol=0, atol=1e-6 * np.abs(Y).max())
-        lower, upper = (np.array(m.predict_interval(X, 0.8)) for m in (plain, scaled))
-        assert_allclose(upper / unit, lower, rtol=0, atol=1e-5 * np.abs(lower).max())
-
-
-@family
-def weightless_rows(rng) -> None:
-    """Samples without weight do not move default grids, and repetitions are weights."""
-    wide = rng.uniform() < 0.5
-    n, d0 = int(rng.integers(9, 20)), int(rng.integers(12, 30) if wide else rng.integers(1, 5))
-    X, Y = a_problem(rng, n, d0, shape=tuple(int(d) for d in rng.integers(1, 4, size=2)))
-    make = [RLSCV, LRRCV, HOLRRCV, holrr.KernelRLSCV][rng.integers(4)]
-    params: dict[str, Any] = {"gammas": [0.1]} if make is holrr.KernelRLSCV else {}
-    if make is not holrr.KernelRLSCV:
-        params["criterion"] = ["cv", "bic", "gcv"][rng.integers(3)]
-    w = rng.integers(0, 3, n)
-    w[:6] = np.maximum(w[:6], 1)
-    wild = np.where(w[:, None] > 0, X, 10.0 ** rng.uniform(0, 6))
-    labels = np.arange(n) % 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        found = make(cv=PredefinedSplit(labels), **params).fit(wild, Y, w)
-        repeated = X.repeat(w, 0), Y.repeat(w, 0)
-        expected = make(cv=PredefinedSplit(labels.repeat(w)), **params).fit(*repeated)
-    if found.alphas_.size == expected.alphas_.size:  # widened alike
-        assert_allclose(found.alphas_, expected.alphas_, rtol=1e-6)
-        if not tied(found, expected):
-            assert_allclose(
-                found.predict(X), expected.predict(X), rtol=0, atol=1e-5 * np.abs(Y).max()
-            )
-    else:
-        ratio = np.log10(found.alphas_[0] / expected.alphas_[0]) * 2
-        assert abs(ratio - round(ratio)) < 1e-6
 
 
 @family

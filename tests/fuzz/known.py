@@ -1,0 +1,248 @@
+"""Defects that the pairs of features have found and that are not mended yet.
+
+A row describes a defect, the failures that it explains, and a case that shows it. `test_pairs.py`
+expects the case to fail. When the defect is mended, that test passes: remove the row, and move its
+case to `MENDED`, so that it stays a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from features import CANDIDATES, build
+from paired import Case
+
+from registry import Row
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A case, by estimator, features and seed, and the relation that it breaks."""
+
+    row: str
+    features: tuple[str, ...]
+    seed: int
+    relation: str
+
+    def case(self) -> Case:
+        found = build(row_of(self.row), self.features, self.seed)
+        if found is None:
+            raise LookupError(f"no case of {self.row} has all of {self.features}")
+        return found
+
+
+@dataclass(frozen=True)
+class Known:
+    words: str
+    # Of a case, the name of a relation and the reason why it does not hold.
+    explains: Callable[[Case, str, str], bool]
+    shown: Shown
+
+
+def row_of(words: str) -> Row:
+    """The first row of the registry whose estimator is written so."""
+    return next(row for row in CANDIDATES if row.id.startswith(words))
+
+
+def about(reason: str, *words: str) -> bool:
+    return any(word in reason for word in words)
+
+
+UNCERTAIN = ("std differs", "noise differs", "std:", "noise:", "lower ", "upper ", "coverage=")
+
+
+def weighted(case: Case) -> int:
+    """Samples that have a weight."""
+    return case.n if case.w is None else int(np.count_nonzero(case.w))
+
+
+def wide(case: Case) -> bool:
+    """Fewer samples than inputs, or no more; folds have fewer."""
+    n = weighted(case)
+    if case.splits is not None:
+        n = min(len(train) for train, _ in case.splits)
+    return n <= case.X.shape[1] + 1
+
+
+def constant_outputs(case: Case, relation: str) -> bool:
+    return relation == "constant_output_added" or "constant_output" in case.features
+
+
+def without_weight(case: Case) -> bool:
+    return any(v is not None and (v == 0).any() for v in case.output_weight or [])
+
+
+KNOWN = [
+    Known(
+        "transformers transpose polars frames with as many rows as columns",
+        lambda case, relation, reason: (
+            case.labels == "polars"
+            and case.transformer is not None
+            and relation in ("labelled_is_plain", "fit")
+        ),
+        Shown(
+            "RLS()",
+            ("as_many_samples_as_inputs", "as_polars", "standardized"),
+            2,
+            "labelled_is_plain",
+        ),
+    ),
+    Known(
+        "Float32 frames of polars become Float64",
+        lambda case, relation, reason: (
+            case.labels == "polars" and relation == "single_precision_stays"
+        ),
+        Shown("RLS()", ("as_polars", "single_precision"), 2, "single_precision_stays"),
+    ),
+    Known(
+        "simultaneous intervals use the noise of other outputs where some are never observed",
+        lambda case, relation, reason: (
+            case.row.has_intervals
+            and bool(np.isnan(case.Y).all(axis=0).any())
+            and about(reason, "broadcast", "simultaneous")
+        ),
+        Shown("RLSCV(", ("one_output_mode", "never_observed_slices"), 0, "fit"),
+    ),
+    Known(
+        "searches ignore input_rank once own inputs win",
+        lambda case, relation, reason: (
+            case.row.searches and case.own is not None and about(reason, "input_rank_ is")
+        ),
+        Shown("HOLRRCV(", ("low_input_rank", "own_inputs"), 1, "input_ranks_are_kept"),
+    ),
+    Known(
+        "null_mse_ of searches with own inputs is that of outputs without their effect",
+        lambda case, relation, reason: case.own is not None and about(reason, "null_mse_"),
+        Shown("RLSCV(", ("own_inputs",), 1, "null_error_is_brute_force"),
+    ),
+    Known(
+        "robust weights with no more samples than inputs are those of rounding errors",
+        lambda case, relation, reason: case.robust and weighted(case) <= case.X.shape[1] + 1,
+        Shown("RLS()", ("fewer_samples_than_inputs", "robust_loss"), 2, "permuted_rows"),
+    ),
+    Known(
+        "a constant output changes the noise of the others",
+        lambda case, relation, reason: (
+            constant_outputs(case, relation) and about(reason, *UNCERTAIN)
+        ),
+        Shown("KernelRLSCV(", ("one_output_mode",), 1, "constant_output_added"),
+    ),
+    Known(
+        "rows without weight, and copies of rows, count in the directions of input_rank",
+        lambda case, relation, reason: (
+            case.param("input_rank") not in (None, "auto")
+            and relation
+            in (
+                "rows_of_weight_zero_left_out",
+                "integer_weights_are_repetitions",
+                "source_is_memory",
+            )
+            and case.effective_weights() is not None
+            and weighted(case) <= case.X.shape[1] + 1
+        ),
+        Shown(
+            "RLS()",
+            ("low_input_rank", "fewer_samples_than_inputs", "rows_without_weight"),
+            1,
+            "rows_of_weight_zero_left_out",
+        ),
+    ),
+    Known(
+        "an input of weight zero is used in a block without penalty",
+        lambda case, relation, reason: (
+            case.input_weight is not None
+            and case.block_alphas is not None
+            and 0.0 in case.block_alphas
+        ),
+        Shown(
+            "RLS()",
+            ("block_without_penalty", "weights_of_inputs"),
+            0,
+            "values_of_inputs_of_weight_zero",
+        ),
+    ),
+    Known(
+        "deviations with own inputs, weights and a constant own input depend on the order of rows",
+        lambda case, relation, reason: (
+            case.own is not None
+            and ("constant_input" in case.features or relation == "constant_input_added")
+            and about(reason, *UNCERTAIN)
+        ),
+        Shown("RLS()", ("own_inputs", "constant_input", "real_weights"), 1, "permuted_rows"),
+    ),
+    Known(
+        "sums of moments of scalar targets cannot be saved",
+        lambda case, relation, reason: case.shape == () and about(reason, "Moments.mean_y"),
+        Shown("RLS()", ("scalar_outputs", "batches"), 0, "saved_is_loaded"),
+    ),
+    Known(
+        "searches of penalties of blocks divide by zero where a block is constant",
+        lambda case, relation, reason: case.searches_blocks and about(reason, "ZeroDivision"),
+        Shown(
+            "RLSCV(", ("penalties_of_blocks", "constant_input", "outputs_without_signal"), 2, "fit"
+        ),
+    ),
+    Known(
+        "pooled intervals of overlapping splits depend on the order of the rows",
+        lambda case, relation, reason: (
+            "other_splits" in case.features and about(reason, "lower pooled", "upper pooled")
+        ),
+        Shown("RLSCV(", ("other_splits",), 2, "permuted_rows"),
+    ),
+    Known(
+        "noise of low-rank fits and pooled intervals count outputs of weight zero",
+        lambda case, relation, reason: without_weight(case) and about(reason, *UNCERTAIN),
+        Shown("LRR(", ("weights_of_outputs",), 0, "never_observed_left_out"),
+    ),
+    Known(
+        "deviations of kernel models and of searches with no more samples than inputs count rows "
+        "and not their weights",
+        lambda case, relation, reason: (
+            relation in ("integer_weights_are_repetitions", "rows_of_weight_zero_left_out")
+            and (case.kernel or (case.row.searches and wide(case)))
+            and about(reason, *UNCERTAIN)
+        ),
+        Shown("KernelRLSCV(", ("integer_weights",), 0, "integer_weights_are_repetitions"),
+    ),
+    Known(
+        "a constant input changes the deviations of searches where it makes inputs as many as "
+        "samples of a fold",
+        lambda case, relation, reason: (
+            relation == "constant_input_added"
+            and case.row.searches
+            and wide(case)
+            and about(reason, *UNCERTAIN)
+        ),
+        Shown("RLSCV(", ("few_samples",), 0, "constant_input_added"),
+    ),
+    Known(
+        "robust weights read inputs of weight zero",
+        lambda case, relation, reason: case.robust and case.input_weight is not None,
+        Shown(
+            "HOLRR(alpha=0.5, loss='huber'",
+            ("weights_of_inputs",),
+            1,
+            "values_of_inputs_of_weight_zero",
+        ),
+    ),
+    Known(
+        "landmarks that are a frame of polars cannot be saved",
+        lambda case, relation, reason: (
+            case.labels == "polars" and case.landmarks is not None and relation == "saved_is_loaded"
+        ),
+        Shown("KernelRLS(", ("landmarks", "as_polars"), 2, "saved_is_loaded"),
+    ),
+]
+
+# Cases of defects that were mended.
+MENDED: list[Shown] = []
+
+
+def explanation(case: Case, relation: str, reason: str) -> str | None:
+    """The words of the defect that explains a failure; None where it is new."""
+    for one in KNOWN:
+        if one.explains(case, relation, reason):
+            return one.words
+    return None
