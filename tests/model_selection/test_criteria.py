@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from holrr import HOLRR, HOLRRCV, LRRCV, RLSCV, KernelRLSCV, Moments
-from holrr.core.tensor import n_parameters
+from holrr import HOLRR, HOLRRCV, LRRCV, RLSCV, KernelRLSCV, Moments, Tucker
 from holrr.streaming import memory_budget
 from problems import on_disk
 
@@ -29,7 +28,8 @@ def test_criteria_equal_their_definition(make_data, criterion, fit_intercept, n,
         alpha, rank = ALPHAS[index[0]], tuple(i + 1 for i in index[1:])
         fit = HOLRR(rank=rank, alpha=alpha, fit_intercept=fit_intercept).fit(X, Y)
         mse = ((fit.predict(X) - Y) ** 2).mean()
-        dimension = n_parameters((lam.size, 2, 2), rank)
+        factors = [np.eye(d, R) for d, R in zip((lam.size, 2, 2), rank, strict=True)]
+        dimension = Tucker(np.ones(rank), factors).n_parameters
         df = dimension * (lam / (lam + alpha)).mean() + (4 if fit_intercept else 0)
         expected = {
             "aic": n_obs * np.log(mse) + 2 * df,

@@ -17,10 +17,6 @@ from sklearn.model_selection import (
 )
 
 from holrr import HOLRRCV, LRR, LRRCV, RLS, RLSCV, Moments
-from holrr.core.namespace import to_numpy
-from holrr.data.validation import open_data
-from holrr.model_selection.folds import check_splits, sample_folds
-from holrr.model_selection.surface import rank_path
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
@@ -276,23 +272,9 @@ def test_dual_problems_of_every_library_have_the_same_surface(make_data, xp, Mod
     np.testing.assert_allclose(model.cv_results_["fold_mse"], expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("subspaces", ["fitted", "response"])
-@pytest.mark.parametrize(
-    "shape", [(5, 4, 3), (7,), (150, 2)]
-)  # long modes are decomposed one by one
-def test_an_accelerator_computes_the_bases_of_all_penalties_at_once(make_data, shape, subspaces):
-    xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
-    X, Y = make_data(n=40, d0=6, shape=shape, seed=1)
-    there = [xp.asarray(A, device=xp.Device("device1")) for A in (X, Y)]
-    splits, alphas = check_splits(4, X, Y), [0.0, 0.1, 30.0]
-    problems = [
-        sample_folds(open_data(*data)[0], splits, response_grams=True).problem(0, 0, 0.0)
-        for data in ((X, Y), there)
-    ]
-    here, far = (rank_path(*problem, (6, *shape), subspaces) for problem in problems)
-    far.prepare(alphas)
-    assert list(far.found) == ([] if shape == (150, 2) and subspaces == "fitted" else alphas)
-    for alpha in alphas:
-        for path in (here, far):
-            path.blocks = to_numpy(path.errors(alpha))
-        np.testing.assert_allclose(far.blocks, here.blocks, rtol=1e-9)
+def test_indices_of_splits_may_be_negative(make_data):
+    X, Y = make_data()
+    splits = list(KFold(3).split(X))
+    backwards = [(train - len(X), test - len(X)) for train, test in splits]
+    a, b = (HOLRRCV(ALPHAS, cv=cv).fit(X, Y).cv_results_["fold_mse"] for cv in (splits, backwards))
+    np.testing.assert_allclose(a, b, rtol=1e-12)

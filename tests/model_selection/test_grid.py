@@ -2,92 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, KernelLRRCV, KernelRLSCV, Moments
-from holrr.core.tensor import n_parameters
-from holrr.datasets import make_tensor_regression
-from holrr.model_selection.grid import (
-    RankGrid,
-    falling_edge,
-    matrix_grid,
-    multilinear_grid,
-    parameter_counts,
-    refined,
-    warn_at_edge,
-    widened,
+from holrr import (
+    HOLRRCV,
+    LRRCV,
+    RLSCV,
+    KernelHOLRRCV,
+    KernelLRRCV,
+    KernelRLSCV,
+    Moments,
 )
-from holrr.model_selection.search import Surface
 from problems import toy
 
-GRID = np.logspace(-2, 2, 9)
 ALPHAS = [0.1, 1.0, 10.0]
-
-
-# ---------------------------------------------------------------- ranks
-
-
-@pytest.mark.parametrize("shape", [(5,), (5, 3), (4, 3, 2), (9, 2, 2), (3, 2, 3, 2)])
-def test_parameter_counts_equal_those_of_tucker_tensors(shape):
-    counts = parameter_counts(shape, shape)
-    for index in np.ndindex(*shape):
-        assert counts[index] == n_parameters(shape, [i + 1 for i in index])
-    first = parameter_counts(shape, shape[:1])
-    assert [n_parameters(shape, (i + 1, *shape[1:])) for i in range(shape[0])] == list(first)
-
-
-def test_grids_of_multilinear_ranks():
-    shape = (5, 4, 3)
-    assert multilinear_grid(None, None, shape) == RankGrid((5, 4, 3))
-    assert multilinear_grid(2, None, shape) == RankGrid((2, 2, 2))
-    assert multilinear_grid((4, None, 2), None, shape) == RankGrid((4, 4, 2))
-    listed = ((1, 1, 1), (3, 1, 2))
-    assert multilinear_grid(None, list(listed), shape) == RankGrid((3, 1, 2), listed)
-    # No rank exceeds the product of the other sizes, except in subspaces of the outputs.
-    assert multilinear_grid(None, None, (3, 2, 50)).caps == (3, 2, 6)
-    assert multilinear_grid(20, None, (3, 2, 50)).caps == (3, 2, 6)
-    assert multilinear_grid((3, 2, 20), None, (3, 2, 50)).caps == (3, 2, 20)
-    assert multilinear_grid(None, None, (3, 2, 50), subspaces="response").caps == (3, 2, 50)
-
-
-def test_grids_of_matrix_ranks():
-    assert matrix_grid(None, None, (5, 4, 3)) == RankGrid((5,))
-    assert matrix_grid(2, None, (5, 4, 3)) == RankGrid((2,))
-    assert matrix_grid(None, [3, 1], (5, 4, 3)) == RankGrid((3,), ((3,), (1,)))
-
-
-def test_a_grid_within_the_supported_input_rank():
-    grid = RankGrid((5, 4), ((5, 2), (1, 4)))
-    assert grid.within_input_rank(5) is grid
-    assert grid.within_input_rank(3) == RankGrid((3, 4), ((3, 2), (1, 4)))
-    mask = grid.within_input_rank(3).mask()
-    assert mask.shape == (3, 4)
-    assert sorted(map(tuple, np.argwhere(mask))) == [(0, 3), (2, 1)]
-    assert RankGrid((5, 4)).mask() is None
-
-
-def test_a_grid_within_a_memory_budget():
-    grid = RankGrid((5, 4, 3))
-    assert grid.within_budget(10, 8 * 10 * 60) is grid
-    with pytest.warns(
-        UserWarning,
-        match=r"max_bytes=.*rank of each mode at 4.*Increase max_bytes, or set max_rank",
-    ):
-        assert grid.within_budget(10, 8 * 10 * 60 - 1).caps == (4, 4, 3)
-    with pytest.raises(ValueError, match="no candidate rank fits into max_bytes=79"):
-        grid.within_budget(10, 79)
-    listed = RankGrid((5, 4), ((5, 2), (1, 2)))
-    with pytest.warns(UserWarning, match="caps the rank of each mode at 2"):
-        assert listed.within_budget(1, 8 * 4) == RankGrid((2, 2), ((1, 2),))
-
-
-# ---------------------------------------------------------------- max_rank and ranks of a search
-
 MULTILINEAR = [HOLRRCV, KernelHOLRRCV]
 MATRIX = [LRRCV, KernelLRRCV]
 
@@ -97,6 +29,9 @@ def searched(make, **parameters):
     return make(ALPHAS, cv=3, selection="min", **parameters).fit(X, Y)
 
 
+# ---------------------------------------------------------------- ranks
+
+
 @pytest.mark.parametrize(
     ("make", "max_rank", "caps"),
     [
@@ -104,35 +39,44 @@ def searched(make, **parameters):
         *((make, (3, 2, None), (3, 2, 4)) for make in MULTILINEAR),
         *((make, [1, 2, 3], (1, 2, 3)) for make in MULTILINEAR),
         *((make, 2, (2,)) for make in MATRIX),
+        (LRRCV, None, (5,)),
+        (KernelLRRCV, None, (12,)),
     ],
 )
 @pytest.mark.filterwarnings("ignore:The best penalty")
-def test_ranks_as_a_cap_warn_and_work_as_max_rank(make, max_rank, caps):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)
-        expected = searched(make, max_rank=max_rank)
-    message = "ranks=.* is read as the largest rank.*Pass max_rank=.* or ranks="
-    with pytest.warns(FutureWarning, match=message) as caught:
-        found = searched(make, ranks=max_rank)
-    assert len([w for w in caught if w.category is FutureWarning]) == 1
-    assert caught[0].filename == __file__
-    assert found.ranks is max_rank  # parameters are left as they are
-    assert found.max_rank is None
-    surface = expected.cv_results_["mean_mse"]
-    assert surface.shape[surface.ndim - len(caps) :] == caps
-    assert_allclose(found.cv_results_["mean_mse"], surface, rtol=0)
-    assert found.rank_ == expected.rank_
+def test_max_rank_caps_the_ranks(make, max_rank, caps):
+    """The errors of the ranks that are left are those of a search without a cap."""
+    found, every = searched(make, max_rank=max_rank), searched(make)
+    surface, whole = (model.cv_results_["mean_mse"] for model in (found, every))
+    lead = surface.ndim - len(caps)
+    assert surface.shape[lead:] == caps
+    assert_allclose(surface, whole[(..., *(slice(cap) for cap in caps))], rtol=1e-9)
+    assert all(R <= cap for R, cap in zip(np.atleast_1d(found.rank_), caps, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:The best penalty")
+def test_no_rank_exceeds_the_product_of_the_other_sizes_unless_it_is_asked_for():
+    X, Y = toy(n=20, d0=3, shape=(2, 50))
+    for max_rank, caps in ((None, (3, 2, 6)), (20, (3, 2, 6)), ((3, 2, 20), (3, 2, 20))):
+        model = HOLRRCV(ALPHAS, cv=2, max_rank=max_rank).fit(X, Y)
+        assert model.cv_results_["mean_mse"].shape[1:] == caps
+
+
+@pytest.mark.filterwarnings("ignore:The best penalty")
+def test_the_largest_training_set_limits_the_input_rank():
+    """Six samples have five directions about their mean."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(9, 8)), rng.normal(size=(9, 7))
+    parts = [Moments.from_arrays(X[i], Y[i]) for i in (slice(3), slice(3, 9))]
+    model = HOLRRCV.from_fold_moments(parts, alphas=[1.0, 10.0], selection="min")
+    assert model.cv_results_["mean_mse"].shape == (2, 5, 7)
 
 
 @pytest.mark.parametrize(
     ("make", "ranks"),
     [
         *((make, [(1, 1, 1), (3, 2, 2)]) for make in MULTILINEAR),
-        *((make, ((1, 1, 1),)) for make in MULTILINEAR),
-        *((make, np.array([(1, 1, 1), (3, 2, 2)])) for make in MULTILINEAR),
         *((make, [1, 3]) for make in MATRIX),
-        *((make, (1, 3)) for make in MATRIX),
-        *((make, range(1, 3)) for make in MATRIX),
     ],
 )
 @pytest.mark.filterwarnings("error::FutureWarning", "ignore:The best penalty")
@@ -147,68 +91,13 @@ def test_a_list_of_ranks_has_the_only_candidates(make, ranks):
 
 
 @pytest.mark.parametrize(
-    ("make", "ranks", "message"),
-    [
-        *(
-            (
-                make,
-                ranks,
-                f"{shown} is read as the largest rank of each mode, not as 3 candidates. Pass "
-                f"max_rank=(1, 2, 3) for the largest rank, or "
-                f"ranks=[(1, 1, 1), (2, 2, 2), (3, 3, 3)] to try 3 ranks.",
-            )
-            for make in MULTILINEAR
-            for ranks, shown in [
-                ([1, 2, 3], "ranks=[1, 2, 3]"),
-                (np.array([1, 2, 3]), "ranks=array([1, 2, 3])"),
-            ]
-        ),
-        (HOLRRCV, 2, "mode, not as a candidate. Pass max_rank=2 for the largest rank, or ranks=["),
-        (HOLRRCV, (2, None, 2), "or ranks=[(2, 2, 2)] to try one rank."),
-        (LRRCV, 2, "the largest rank, not as a candidate. Pass max_rank=2 for the largest rank, "),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:The best penalty")
-def test_the_warning_of_a_cap_has_both_ways_to_write_it(make, ranks, message):
-    with pytest.warns(FutureWarning, match=re.escape(message)):
-        searched(make, ranks=ranks)
-
-
-def test_moments_of_folds_warn_of_a_cap():
-    X, Y = toy()
-    folds = [Moments.from_arrays(X[k::3], Y[k::3]) for k in range(3)]
-    with pytest.warns(FutureWarning, match="ranks=2 is read as the largest rank of each mode"):
-        HOLRRCV(ALPHAS, ranks=2).fit_fold_moments(folds)
-
-
-@pytest.mark.parametrize("make", MULTILINEAR)
-@pytest.mark.filterwarnings("error::FutureWarning")
-def test_numbers_that_are_neither_candidates_nor_a_cap_are_refused(make):
-    message = (
-        "ranks must be a list of candidates, which are tuples with one entry for each of the 3 "
-        "modes; got ranks=[2, 3]. Pass ranks=[(2, 2, 2), (3, 3, 3)]."
-    )
-    with pytest.raises(ValueError, match=re.escape(message)):
-        searched(make, ranks=[2, 3])
-
-
-@pytest.mark.parametrize("make", [*MULTILINEAR, *MATRIX])
-def test_max_rank_and_ranks_exclude_each_other(make):
-    with pytest.raises(ValueError, match="max_rank and ranks cannot be combined"):
-        searched(make, max_rank=2, ranks=[1] if make in MATRIX else [(1, 1, 1)])
-
-
-@pytest.mark.parametrize(
     ("make", "parameters", "message"),
     [
         (HOLRRCV, {"max_rank": 0}, "max_rank=0.*at least 1"),
         (HOLRRCV, {"max_rank": (1, 1)}, r"max_rank=\(1, 1\).*3 entries"),
         (HOLRRCV, {"max_rank": (9, 1, 1)}, "max_rank.*got 9"),
         (HOLRRCV, {"max_rank": 0.5}, "max_rank=0.5.*must be ints"),
-        (HOLRRCV, {"ranks": [(1, 1), (2, 2)]}, "ranks=.*3 entries"),
-        (HOLRRCV, {"ranks": []}, "ranks must have at least one candidate"),
         (LRRCV, {"max_rank": (1, 1)}, r"max_rank=\(1, 1\)"),
-        (LRRCV, {"ranks": [9]}, "ranks=.*9"),
         (KernelHOLRRCV, {"max_rank": (1, 9, 1)}, "max_rank.*got 9"),
     ],
 )
@@ -217,186 +106,102 @@ def test_bad_ranks_are_refused_by_the_name_of_their_parameter(make, parameters, 
         searched(make, **parameters)
 
 
-@pytest.mark.parametrize("make", [*MULTILINEAR, *MATRIX])
-@pytest.mark.parametrize("bad", ["two", {"a": 1}, 2.5, object()])
-def test_ranks_of_another_type_are_refused(make, bad):
-    with pytest.raises((TypeError, ValueError), match="ranks"):
-        searched(make, ranks=bad)
-
-
 # ---------------------------------------------------------------- penalties
 
 
-def valley(bottom, by_rank=True, spread=0.1):
-    """Errors that are least at a given power of ten, for three folds.
+def valley(power, d0=4, n_outputs=4000):
+    """Data whose best penalty is about 10^power times the mean eigenvalue, which is one.
 
-    There are two ranks, or two other candidates, of which the first is better.
+    The errors grow where strong directions are penalised that have no effect (negative powers), or
+    where noise is fitted (positive powers). All folds have the same inputs.
     """
-
-    def compute(penalties):
-        mse = 1 + (np.log10(penalties) - bottom) ** 2
-        folds = np.stack([mse + shift for shift in (-spread, 0.0, spread)])
-        both = np.stack([folds, folds + 1], axis=-1 if by_rank else 1)
-        fold_mse = both[:, None] if by_rank else both[..., None]
-        return Surface(fold_mse, penalties, RankGrid((fold_mse.shape[3],)), 10.0, 1)
-
-    return compute
+    rng = np.random.default_rng(0)
+    sizes = 10.0 ** np.linspace(0, min(power, 0.0), d0)
+    fold = np.linalg.qr(rng.normal(size=(d0, d0)))[0] * np.sqrt(sizes / sizes.mean())
+    X = np.concatenate([fold] * 5) / np.sqrt(5)
+    W = rng.choice([-1.0, 1.0], size=(d0, n_outputs))
+    noise = np.sqrt(10.0**power)
+    return X, X @ W + noise * rng.normal(size=(len(X), n_outputs))
 
 
-@pytest.mark.parametrize("by_rank", [False, True])
-@pytest.mark.parametrize("bottom", [-6.2, -3.0, -2.3, 0.0, 2.3, 3.0, 6.2])
-@pytest.mark.parametrize("descending", [False, True])
-def test_the_best_penalty_is_found_beyond_either_edge(bottom, by_rank, descending):
-    grid = GRID[::-1] if descending else GRID
-    found, penalties = widened(valley(bottom, by_rank), grid)
-    mse = found.mean_mse[0, :, 0]
-    assert_allclose(mse, 1 + (np.log10(penalties) - bottom) ** 2)
-    assert abs(np.log10(penalties[np.argmin(mse)]) - bottom) <= 0.25
-    assert_allclose(np.diff(np.log10(penalties)), (-1) ** descending * 0.5)
-    assert_allclose(found.alphas, penalties)
-    assert falling_edge(found, penalties) is None
+def least_errors(model):
+    """The error of the best rank at each penalty."""
+    mse = model.cv_results_["mean_mse"]
+    return mse.reshape(len(mse), -1).min(axis=1)
 
 
-def test_a_search_warns_where_the_best_penalty_is_too_far_and_not_where_errors_are_flat():
-    found, penalties = widened(valley(30.0), GRID)
-    assert penalties.size == GRID.size + 12
-    with pytest.warns(
-        UserWarning, match="is the largest of the grid.*Widen the grid `alphas`"
-    ) as caught:
-        warn_at_edge(found, penalties, "alphas")
-    assert caught[0].filename == __file__
-    # The same decrease is negligible compared with this spread.
-    found, penalties = widened(valley(2.3, spread=100.0), GRID)
-    assert penalties.size == GRID.size
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warn_at_edge(found, penalties, "alphas")
+@pytest.mark.parametrize(
+    ("make", "power"),
+    [(RLSCV, p) for p in (-7.2, -5.0, -3.0, 0.0, 1.5, 2.6)]
+    + [(HOLRRCV, p) for p in (-7.2, -4.0, 0.0)],
+)
+def test_default_penalties_are_widened_to_the_best_one_and_refined_next_to_it(make, power):
+    """In half decades from 1e-4 to 1e2 times the mean eigenvalue, four more at each widening."""
+    X, Y = valley(power)
+    model = make(selection="min", fit_intercept=False).fit(X, Y)
+    default = np.logspace(-4, 2, 13)  # the eigenvalues are one
+    alphas, errors = model.alphas_, least_errors(model)
+    logs = 2 * np.log10(alphas)
+    is_coarse = np.abs(logs - np.round(logs)) < 1e-9
+    coarse, above = alphas[is_coarse], errors[is_coarse]
+    assert_allclose(np.diff(np.log10(coarse)), 0.5)
+    assert (np.abs(coarse[:, None] / default - 1).min(axis=0) < 1e-9).all()
+    # The best penalty lies within the grid, and was an end of the grid before each widening.
+    best = int(np.argmin(above))
+    assert 0 < best < coarse.size - 1
+    more = coarse.size - default.size
+    assert more % 4 == 0
+    small, large = coarse[0] < 0.9e-4, coarse[-1] > 1.1e2
+    assert small + large == (more > 0)
+    if more:
+        before = above[4:] if small else above[:-4]
+        assert np.argmin(before) == (0 if small else before.size - 1)
+    # Two more penalties are halfway to the neighbours of the best one.
+    assert_allclose(alphas[~is_coarse], coarse[best] * 10.0 ** np.array([-0.25, 0.25]))
+    assert abs(np.log10(model.alpha_) - power) < 0.5
+    assert model.alpha_ == alphas[np.argmin(errors)]
+    again = make(alphas, selection="min", fit_intercept=False).fit(X, Y)
+    assert_allclose(again.cv_results_["fold_mse"], model.cv_results_["fold_mse"], rtol=1e-8)
+    assert_array_equal(again.alphas_, alphas)
+
+
+def test_a_grid_is_widened_at_most_three_times_and_the_search_warns():
+    X, _ = valley(-13.0, d0=7)
+    Y = X / np.linalg.norm(X, axis=0)  # every direction has the same effect
+    with pytest.warns(UserWarning, match="is the smallest of the grid.*Widen the grid `alphas`"):
+        model = RLSCV(fit_intercept=False).fit(X, Y)
+    assert model.alphas_.size == 13 + 12 + 1  # and one next to the best, which is an end
+    assert_allclose(model.alphas_[0], 1e-10)
+    assert_allclose(model.alphas_[1], 10**-9.75)
+
+
+def test_a_grid_is_not_widened_where_errors_are_flat():
+    """Penalties that are far below the eigenvalues, or far above them, give equal errors."""
+    X, Y = valley(0.0)
+    for alphas in ([1e-14, 1e-13, 1e-12], [1e12, 1e13, 1e14]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            RLSCV(alphas, fit_intercept=False).fit(X, Y)
 
 
 def test_the_warning_names_the_best_penalty_whatever_the_order_of_the_grid():
     for grid in ([0.1, 10.0, 1.0], [10.0, 0.1, 1.0], [1.0, 0.1, 10.0]):
-        penalties = np.array(grid)
-        with pytest.warns(UserWarning, match="best penalty, 10, is the largest of the grid"):
-            warn_at_edge(valley(3.0)(penalties), penalties, "alphas")
-        with pytest.warns(UserWarning, match="best penalty, 0.1, is the smallest of the grid"):
-            warn_at_edge(valley(-3.0)(penalties), penalties, "alphas")
+        for power, text in ((4.0, "10, is the largest"), (-5.0, "0.1, is the smallest")):
+            with pytest.warns(UserWarning, match=f"best penalty, {text} of the grid") as caught:
+                RLSCV(grid, fit_intercept=False).fit(*valley(power))
+            assert caught[0].filename == __file__
 
 
-def test_a_grid_is_not_widened_beyond_the_largest_penalty_or_the_memory():
-    assert widened(valley(6.0), GRID, largest=100.0)[1].size == GRID.size
-    assert widened(valley(-6.0), GRID, largest=100.0)[1].size > GRID.size
-    assert widened(valley(6.0), GRID, largest=1e3)[1].max() <= 1e3
-    assert widened(valley(6.0), GRID, room=3)[1].size == GRID.size
-    assert widened(valley(6.0), GRID, room=4)[1].size == GRID.size + 4
-
-
-@pytest.mark.parametrize(("decrease", "edge"), [(0.004, None), (0.008, 0)])
-def test_a_decrease_counts_from_a_hundredth_of_the_standard_error_of_the_mean(decrease, edge):
-    """Three folds with a standard deviation of one: the standard error is 1 / sqrt(3)."""
-    mse = np.array([1.0, 1.0 + decrease, 2.0])
-    fold_mse = np.stack([mse - 1, mse, mse + 1])[:, None]
-    penalties = np.array([1.0, 2.0, 4.0])
-    found = Surface(fold_mse, penalties, RankGrid(()), 10.0, 1)
-    assert falling_edge(found, penalties) == edge
-
-
-# ---------------------------------------------------------------- finer grids
-
-
-def counted(compute):
-    """The function, and the list of all penalties for which it is called."""
-    seen = []
-
-    def computing(penalties):
-        seen.extend(penalties.tolist())
-        return compute(penalties)
-
-    return computing, seen
-
-
-@pytest.mark.parametrize("by_rank", [False, True])
-@pytest.mark.parametrize("bottom", [-6.2, -2.3, -0.1, 0.0, 0.2, 2.3, 6.2])
-@pytest.mark.parametrize("descending", [False, True])
-def test_a_grid_is_twice_as_fine_next_to_the_best_penalty(bottom, by_rank, descending):
-    """It is widened first; two penalties lie halfway to the neighbours of the best."""
-    grid = GRID[::-1] if descending else GRID
-    coarse = widened(valley(bottom, by_rank), grid)[1]
-    compute, seen = counted(valley(bottom, by_rank))
-    found, penalties = refined(compute, grid, room=14)
-    best = coarse[np.argmin(np.abs(np.log10(coarse) - bottom))]
-    expected = np.sort(np.concatenate([coarse, best * 10.0 ** np.array([-0.25, 0.25])]))
-    assert_allclose(penalties, expected[::-1] if descending else expected, rtol=1e-12)
-    assert np.isin(coarse, penalties).all()  # to the last bit
-    # Every penalty is computed once, and has its own errors.
-    assert sorted(seen) == sorted(penalties)
-    assert_allclose(found.alphas, penalties, rtol=0)
-    assert_allclose(found.mean_mse[0, :, 0], 1 + (np.log10(penalties) - bottom) ** 2)
-    assert abs(np.log10(penalties[np.argmin(found.profile()[0])]) - bottom) <= 0.125 + 1e-9
-
-
-@pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize(("bottom", "edge"), [(30.0, "largest"), (-30.0, "smallest")])
-def test_a_grid_whose_edge_is_best_gets_one_penalty_more(bottom, edge, descending):
-    grid = GRID[::-1] if descending else GRID
-    compute, seen = counted(valley(bottom))
-    found, penalties = refined(compute, grid, room=2)
-    more = np.sqrt(GRID[-1] * GRID[-2] if bottom > 0 else GRID[0] * GRID[1])
-    expected = np.sort(np.append(GRID, more))
-    assert_allclose(penalties, expected[::-1] if descending else expected, rtol=1e-12)
-    assert sorted(seen) == sorted(penalties)
-    assert penalties[np.argmin(found.profile()[0])] == (GRID[-1] if bottom > 0 else GRID[0])
-    with pytest.warns(UserWarning, match=f"is the {edge} of the grid"):
-        warn_at_edge(found, penalties, "alphas")
-
-
-@pytest.mark.parametrize(
-    ("room", "size"), [(-3, 0), (0, 0), (1, 0), (2, 1), (5, 1), (6, 5), (9, 5), (10, 9), (14, 13)]
-)
-def test_a_grid_gets_at_most_the_allowed_number_of_new_penalties(room, size):
-    """Two penalties are kept for what is finer, and one is needed at an edge."""
-    compute, seen = counted(valley(30.0))
-    penalties = refined(compute, GRID, room=room)[1]
-    assert penalties.size == len(seen) == GRID.size + size
-    assert size <= max(room, 0)
-    compute, seen = counted(valley(0.0))
-    penalties = refined(compute, GRID, room=room)[1]
-    assert penalties.size == len(seen) == GRID.size + (2 if room >= 2 else 0)
-
-
-def test_no_penalty_lies_halfway_to_zero():
-    grid = np.array([0.0, 0.1, 1.0, 10.0])
-
-    def lowest_at(place):
-        def compute(penalties):
-            mse = 1 + np.abs(np.searchsorted(grid, penalties) - float(place))
-            fold_mse = np.stack([mse, mse])[:, None]
-            return Surface(fold_mse, penalties, RankGrid(()), 10.0, 1)
-
-        return compute
-
-    for order in (slice(None), slice(None, None, -1)):
-        for place, more in enumerate(([], [1.0], [0.1, 10.0], [1.0])):
-            compute, seen = counted(lowest_at(place))
-            penalties = refined(compute, grid[order], room=2)[1]
-            halfway = [np.sqrt(grid[place] * alpha) for alpha in more]
-            assert_allclose(penalties, np.sort([*grid, *halfway])[order], rtol=1e-12)
-            assert sorted(seen) == sorted(penalties)
-
-
-def test_a_single_penalty_is_neither_widened_nor_refined():
-    found, penalties = refined(valley(3.0), np.array([2.0]))
-    assert penalties.tolist() == found.alphas.tolist() == [2.0]
-
-
-@pytest.mark.parametrize(("bottom", "grid"), [(307, (304, 308)), (-306, (-307, -303))])
-def test_penalties_at_the_ends_of_the_range_of_floats_are_refined(bottom, grid):
-    grid = np.logspace(*grid, 9)
-    compute, seen = counted(valley(bottom))
-    penalties = refined(compute, grid, room=2)[1]
-    assert penalties.size == np.unique(penalties).size == 11
-    assert sorted(seen) == sorted(penalties)
-    new = np.setdiff1d(penalties, grid)
-    assert_allclose(np.log10(new), [bottom - 0.25, bottom + 0.25], rtol=1e-12)
+@pytest.mark.filterwarnings("ignore:The best penalty")
+@pytest.mark.parametrize("scale", [2.0**-400, 2.0**400, 2.0**500])
+def test_default_penalties_are_in_the_units_of_the_inputs_and_finite(scale):
+    X, Y = valley(0.0)
+    plain, scaled = (RLSCV().fit(X * s, Y) for s in (1.0, scale))
+    assert np.isfinite(scaled.alphas_).all()
+    if scale < 2.0**450:
+        assert_allclose(scaled.alphas_ / scale / scale, plain.alphas_)
+        assert_allclose(scaled.cv_results_["mean_mse"], plain.cv_results_["mean_mse"], rtol=1e-9)
+    assert_allclose(scaled.predict(X * scale), plain.predict(X), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:The best penalty")
@@ -418,15 +223,3 @@ def test_searches_refine_default_penalties_and_no_others(make):
     again = make(model.alphas_, cv=3, selection="min", **kernels).fit(X, Y)
     assert_allclose(model.cv_results_["mean_mse"], again.cv_results_["mean_mse"], rtol=1e-9)
     assert model.alpha_ == again.alpha_
-
-
-@pytest.mark.filterwarnings("ignore:The best penalty")
-def test_a_grid_is_widened_for_the_ranks_that_are_listed():
-    """A search over full rank alone is that of ridge regression, edges included."""
-    X, Y = make_tensor_regression(
-        40, n_features=12, output_shape=(5, 4), rank=2, snr=0.01, random_state=1
-    )
-    ridge, full = RLSCV().fit(X, Y), HOLRRCV(ranks=[(12, 5, 4)], selection="min").fit(X, Y)
-    assert HOLRRCV().fit(X, Y).alphas_.size < ridge.alphas_.size
-    np.testing.assert_allclose(full.alphas_, ridge.alphas_)
-    assert full.alpha_ == pytest.approx(ridge.alpha_)

@@ -30,7 +30,6 @@ from holrr import (
     Moments,
     load,
 )
-from holrr.model_selection.intervals import MomentResiduals, held_out_predictions
 from holrr.streaming import memory_budget
 from problems import on_disk, toy, with_missing
 
@@ -523,7 +522,6 @@ def test_moments_have_no_samples_to_predict(make):
         model.fit_fold_moments(parts)
     assert vars(model) == vars(make(ALPHAS, keep_held_out=True))
     assert make(ALPHAS).fit_fold_moments(parts).held_out_mse_ > 0
-    assert held_out_predictions([MomentResiduals(None, None)], (3, 4)) is None
 
 
 REFUSED = "keep_held_out=True needs samples in memory.*data that are read in blocks"

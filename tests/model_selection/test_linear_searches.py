@@ -27,7 +27,6 @@ from holrr import (
     Moments,
     TraceNormRegressionCV,
 )
-from holrr.core.moments import CentredMoments
 from holrr.datasets import make_tensor_regression
 
 ALPHAS = [0.1, 1.0, 10.0, 100.0]
@@ -419,18 +418,6 @@ def test_bad_parameters_are_named_and_do_not_change_the_estimator(make_data, par
     assert vars(model) == before
 
 
-def test_bad_parameters_are_found_before_the_outputs_are_read(make_data, monkeypatch):
-    X, Y = make_data()
-
-    def read(*args, **kwargs):
-        raise AssertionError("the outputs were read")
-
-    monkeypatch.setattr(CentredMoments, "from_checked", read)
-    for parameters in ({"alphas": [-1]}, {"max_rank": (9, 1, 1)}, {"cv": 99}):
-        with pytest.raises(ValueError, match=r"alphas|max_rank|cv=99"):
-            HOLRRCV(**parameters).fit(X, Y)
-
-
 def test_groups_and_weights_must_have_one_entry_for_each_sample(make_data):
     X, Y = make_data()
     with pytest.raises(ValueError, match="groups must have one entry for each of the 30"):
@@ -494,21 +481,6 @@ def test_clone_pickle_pipeline_and_nested_cross_validation(make_data):
     assert cross_val_predict(HOLRRCV(ALPHAS, cv=3), X, Y, cv=3).shape == Y.shape
     search = GridSearchCV(HOLRRCV(ALPHAS, cv=3), {"subspaces": ["fitted", "response"]}, cv=2)
     assert search.fit(X, Y).best_params_["subspaces"] in ("fitted", "response")
-
-
-@quiet
-def test_samples_are_read_once_where_the_folds_are_a_partition(make_data, monkeypatch):
-    X, Y = make_data()
-    read = []
-    original = CentredMoments.from_checked.__func__
-
-    def counting(cls, X, *args, **kwargs):
-        read.append(len(X))
-        return original(cls, X, *args, **kwargs)
-
-    monkeypatch.setattr(CentredMoments, "from_checked", classmethod(counting))
-    HOLRRCV(ALPHAS, cv=KFold(4, shuffle=True, random_state=0)).fit(X, Y)
-    assert sum(read) == len(X)
 
 
 @quiet

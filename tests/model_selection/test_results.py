@@ -7,109 +7,112 @@ import pickle
 import numpy as np
 import pytest
 
-from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, load
-from holrr.core.results import Results
-from holrr.datasets import make_tensor_regression
-from holrr.model_selection import pruning
-from holrr.model_selection.search import in_units
+from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, Tucker, load
+from problems import toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
 ALPHAS = [0.1, 1.0, 10.0]
 SURFACES = ("mean_mse", "std_mse", "fold_mse")
+MAKE = [RLSCV, LRRCV, HOLRRCV, KernelHOLRRCV]
 
 
-@pytest.mark.parametrize("make", [RLSCV, LRRCV, HOLRRCV, KernelHOLRRCV])
-@pytest.mark.parametrize("criterion", ["cv", "bic"])
-def test_results_are_a_dict(make_data, make, criterion):
-    X, Y = make_data(n=30, d0=4, shape=(3, 2), seed=1)
-    results = make(ALPHAS, criterion=criterion).fit(X, Y).cv_results_
+def results_of(make=HOLRRCV, **parameters):
+    X, Y = toy(n=30, d0=4, shape=(3, 2), seed=1)
+    return make(ALPHAS, cv=5, **parameters).fit(X, Y).cv_results_
+
+
+@pytest.mark.parametrize("make", MAKE)
+def test_results_are_a_dict(make):
+    results = results_of(make)
     assert isinstance(results, dict)
     common = {"alphas", "n_parameters", *(["kernels"] if make is KernelHOLRRCV else [])}
-    errors = {*SURFACES, "null_mse", "ridge_mse", "held_out_mse"}
-    if criterion == "cv":
-        assert results.keys() == common | errors
-    else:
-        assert results.keys() >= common | {criterion}
-        assert results.keys().isdisjoint(errors)
+    assert results.keys() == common | {*SURFACES, "null_mse", "ridge_mse", "held_out_mse"}
     for name, value in results.items():
         assert type(value) in (np.ndarray, float) or name == "kernels"
-    for same in (copy.copy(results), copy.deepcopy(results), pickle.loads(pickle.dumps(results))):
-        assert isinstance(same, dict)
-        assert list(same) == list(results)
     plain = {name: np.asarray(v).tolist() for name, v in results.items() if name != "kernels"}
     assert json.loads(json.dumps(plain)) == plain
 
 
-@pytest.mark.parametrize("make", [RLSCV, LRRCV, HOLRRCV])
-def test_mean_and_standard_deviation_are_those_of_the_folds(make_data, make):
-    X, Y = make_data(n=30, d0=4, shape=(3, 2), seed=1)
-    results = make(ALPHAS).fit(X, Y).cv_results_
+READ = {
+    "get": lambda r, name: r.get(name),
+    "dict": lambda r, name: dict(r)[name],
+    "unpacked": lambda r, name: {**r}[name],
+    "merged": lambda r, name: ({} | r)[name],
+    "items": lambda r, name: dict(r.items())[name],
+    "values": lambda r, name: list(r.values())[list(r).index(name)],
+    "own copy": lambda r, name: r.copy()[name],
+    "copy": lambda r, name: copy.copy(r)[name],
+    "deepcopy": lambda r, name: copy.deepcopy(r)[name],
+    "pickle": lambda r, name: pickle.loads(pickle.dumps(r))[name],
+    "pop": lambda r, name: r.pop(name),
+    "setdefault": lambda r, name: r.setdefault(name, None),
+}
+
+
+@pytest.mark.parametrize("read", READ)
+@pytest.mark.parametrize("make", MAKE)
+def test_every_way_of_reading_gives_the_value(make, read):
+    """Also of values that are computed when they are read for the first time."""
+    expected = results_of(make)["fold_mse"].std(axis=0)
+    np.testing.assert_allclose(READ[read](results_of(make), "std_mse"), expected, rtol=1e-9)
+    results = results_of(make)
+    assert results["std_mse"] is results["std_mse"]
+    assert results.get("other", 5) == 5
+    assert results.pop("other", 6) == 6
+    with pytest.raises(KeyError, match="other"):
+        results["other"]
+
+
+@pytest.mark.parametrize("make", MAKE)
+def test_mean_and_standard_deviation_are_those_of_the_folds(make):
+    results = results_of(make)
     np.testing.assert_allclose(results["mean_mse"], results["fold_mse"].mean(axis=0), rtol=1e-13)
     np.testing.assert_allclose(results["std_mse"], results["fold_mse"].std(axis=0), rtol=1e-9)
-    assert results["fold_mse"].shape[:2] == (5, 3)
+    assert results["fold_mse"].shape[0] == 5
     np.testing.assert_array_equal(results["alphas"], ALPHAS)
 
 
-def test_files_keep_the_results(make_data, tmp_path):
-    X, Y = make_data(n=30, d0=4, shape=(3,), seed=1)
-    model = RLSCV(alphas=ALPHAS).fit(X, Y)
-    model.save(tmp_path / "model.holrr")
-    again = load(tmp_path / "model.holrr").cv_results_
-    assert type(again) is dict
-    np.testing.assert_allclose(again["std_mse"], model.cv_results_["fold_mse"].std(axis=0))
-    assert list(again) == list(model.cv_results_)
-    for name, value in model.cv_results_.items():
-        np.testing.assert_array_equal(again[name], value)
+@pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e100, 1e140])
+@pytest.mark.parametrize("make", MAKE)
+def test_errors_are_in_the_units_of_the_data(make, scale):
+    """Counts and penalties are not."""
+    X, Y = toy(n=30, d0=4, shape=(3, 2), seed=1)
+    plain, scaled = (make(ALPHAS, cv=5).fit(X, Y * s).cv_results_ for s in (1.0, scale))
+    for name in (*SURFACES, "null_mse", "ridge_mse", "held_out_mse"):
+        np.testing.assert_allclose(scaled[name] / scale / scale, plain[name], rtol=1e-6)
+    for name in ("alphas", "n_parameters"):
+        np.testing.assert_array_equal(scaled[name], plain[name])
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"selection": "stack"},
-        {"selection": "min"},
-        {"selection": "1se"},
-        {"max_rank": (None, 3, 4)},
-        {"ranks": [(1, 1, 1), (3, 3, 3), (15, 6, 7)]},
-        {"alphas": [1.0, 0.1, 10.0, 0.01]},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("make", [HOLRRCV, KernelHOLRRCV])
-def test_shapes_do_not_depend_on_the_search(monkeypatch, make, parameters):
-    """A pruned search has NaN for what it has not computed, in arrays of the full shape."""
-    monkeypatch.setattr(pruning, "_MANY", 20)
-    monkeypatch.setattr(pruning, "N_DIRECTIONS", 20)
-    X, Y = make_tensor_regression(
-        60, n_features=35, output_shape=(6, 7), rank=3, snr=1.0, random_state=0
-    )
-    kernels = {"gammas": [0.01, 0.03]} if make is KernelHOLRRCV else {}
-    full, pruned = (
-        make(search=search, **kernels, **parameters).fit(X, Y).cv_results_
-        for search in ("exhaustive", "pruned")
-    )
-    assert pruned.keys() - full.keys() == {"screened_mse"}
-    assert full.keys() <= pruned.keys()
-    for name in full.keys() - {"kernels"}:
-        assert np.shape(pruned[name]) == np.shape(full[name]), name
-    assert np.isnan(pruned["mean_mse"]).sum() > np.isnan(full["mean_mse"]).sum()
-    for name in SURFACES:
-        known = np.isfinite(pruned[name])
-        np.testing.assert_allclose(pruned[name][known], full[name][known], rtol=1e-9)
-        assert np.isfinite(full[name][known]).all()
-    np.testing.assert_array_equal(pruned["n_parameters"], full["n_parameters"])
-    lead = full["mean_mse"].shape[: full["mean_mse"].ndim - full["n_parameters"].ndim]
-    assert pruned["screened_mse"].shape == lead
+@pytest.mark.parametrize("shape", [(5, 3), (4, 3, 2), (9, 2, 2), (3, 2, 3, 2)], ids=str)
+def test_parameter_counts_are_those_of_tucker_tensors(shape):
+    """``prod(R) + sum R_i (d_i - R_i)`` where no rank exceeds the product of the others."""
+    d0, *outputs = shape
+    X, Y = toy(n=40, d0=d0, shape=tuple(outputs))
+    counts = HOLRRCV(ALPHAS, cv=3, max_rank=shape).fit(X, Y).cv_results_["n_parameters"]
+    assert counts.shape == shape
+    for index in np.ndindex(*shape):
+        R = [i + 1 for i in index]
+        factors = [np.eye(d, r) for d, r in zip(shape, R, strict=True)]
+        assert counts[index] == Tucker(np.ones(R), factors).n_parameters
+        if all(r * r <= np.prod(R) for r in R):
+            free = sum(r * (d - r) for r, d in zip(R, shape, strict=True))
+            assert counts[index] == np.prod(R) + free
+        else:  # a rank above the product of the others adds nothing
+            most = [min(r, int(np.prod(R)) // r) for r in R]
+            assert counts[index] == counts[tuple(m - 1 for m in most)]
+    matrix = LRRCV(ALPHAS, cv=3).fit(X, Y).cv_results_["n_parameters"]
+    np.testing.assert_array_equal(matrix, counts[(slice(len(matrix)), *[-1] * (len(shape) - 1))])
 
 
-def test_results_in_other_units():
-    """Mean squares are multiplied by the square of the unit; counts and penalties are not."""
-    results = Results(mean_mse=np.ones(2), gcv=np.ones(2), bic=np.ones(2), alphas=np.ones(2))
-    assert in_units(results, 1.0) is results
-    found = in_units(results, 4.0)
-    assert {name: float(value[0]) for name, value in found.items()} == {
-        "mean_mse": 16.0,
-        "gcv": 16.0,
-        "bic": 1.0,
-        "alphas": 1.0,
-    }
+def test_files_keep_the_results(tmp_path):
+    X, Y = toy(n=30, d0=4, shape=(3,), seed=1)
+    for model in (RLSCV(ALPHAS), HOLRRCV(ALPHAS)):
+        model.fit(X, Y).save(tmp_path / "model.holrr")
+        again = load(tmp_path / "model.holrr").cv_results_
+        assert type(again) is dict
+        np.testing.assert_allclose(again["std_mse"], model.cv_results_["fold_mse"].std(axis=0))
+        assert list(again) == list(model.cv_results_)
+        for name, value in model.cv_results_.items():
+            np.testing.assert_array_equal(again[name], value)

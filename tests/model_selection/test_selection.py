@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from holrr import HOLRRCV, LRRCV, RLS, RLSCV, KernelHOLRRCV, KernelLRRCV, KernelRLSCV
-from holrr.core.approximate import MatrixRank, MultilinearRank
 from holrr.datasets import make_tensor_regression
-from holrr.model_selection.search import SearchOptions, best_index, single_choice, split_index
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
@@ -113,45 +111,3 @@ def test_ridge_has_no_ranks_to_mix(make_data, make):
     for selection in ("auto", "stack"):
         with pytest.raises(ValueError, match="'selection' parameter"):
             make(ALPHAS, selection=selection).fit(X, Y)
-
-
-# ---------------------------------------------------------------- functions
-
-
-def test_the_smallest_of_equal_models_is_best():
-    """Errors that differ by rounding count as equal; NaN is no candidate."""
-    counts = np.array([3, 2, 1, 5])
-    assert best_index(np.array([1.0, 1.0 + 1e-13, 2.0, 1.0]), counts) == (1,)
-    assert best_index(np.array([1.0, 1.0 + 1e-9, 2.0, 1.0]), counts) == (0,)
-    assert best_index(np.array([1.0, 1.0 + 1e-9, 2.0, 1.0]), counts, 1e6) == (1,)
-    assert best_index(np.array([np.nan, 3.0, np.nan, 2.0]), counts) == (3,)
-
-
-def test_a_choice_has_the_penalty_and_rank_of_its_index():
-    results = {
-        "mean_mse": np.arange(24.0)[::-1].reshape(2, 3, 4),
-        "n_parameters": np.arange(4),
-        "alphas": np.array([0.1, 1.0, 10.0]),
-        "null_mse": 1.0,
-    }
-    kernels = SearchOptions("", None, MultilinearRank, named_candidates=True)
-    choice = single_choice((1, 2, 3), results, kernels, 0.0)
-    assert (choice.index, choice.candidate) == ((1, 2, 3), 1)
-    assert (choice.alpha, choice.structure.rank, choice.error) == (10.0, (4,), 0.0)
-    assert choice.stack is None
-    assert choice.fold_structures == ()
-    assert choice.structure_of_fold(3) is choice.structure
-    linear = SearchOptions("", None, lambda rank: MatrixRank(rank[0]))
-    choice = single_choice((2, 3), {**results, "mean_mse": results["mean_mse"][0]}, linear, 12.0)
-    assert (choice.index, choice.candidate) == ((2, 3), 0)
-    assert (choice.alpha, choice.structure.rank, choice.error) == (10.0, 4, 12.0)
-
-
-def test_an_index_is_split_into_candidate_penalty_and_rank():
-    matrix, tensor, ridge = ({"n_parameters": np.ones(s)} for s in ((4,), (4, 3, 2), ()))
-    assert split_index((1, 2, 3), matrix, True) == (1, 2, (4,))
-    assert split_index((2, 3), matrix, False) == (0, 2, (4,))
-    assert split_index((5, 6, 3, 0, 1), tensor, True) == (5, 6, (4, 1, 2))
-    assert split_index((6, 3, 0, 1), tensor, False) == (0, 6, (4, 1, 2))
-    assert split_index((1, 2), ridge, True) == (1, 2, ())
-    assert split_index((2,), ridge, False) == (0, 2, ())
