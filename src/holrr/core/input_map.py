@@ -378,7 +378,7 @@ class InputDesign:
             scale = asarray_like(self.scale, S)
             S, C = scale[:, None] * S * scale, scale[:, None] * C
         lam, V = eigh(S)
-        return InputProducts(lam, V, V.T @ C, min(m.n_samples, m.n_features))
+        return InputProducts(lam, V, V.T @ C)
 
     def products_of_samples(
         self, X: Array, Y: Array, w: Array | None, fit_intercept: bool
@@ -393,12 +393,12 @@ class InputDesign:
             Y = Q * xp.sqrt(xp.clip(lam, 0.0, None))
         if n >= d:
             lam, V = eigh(symmetrise(X.T @ X))
-            return InputProducts(lam, V, V.T @ (X.T @ Y), d)
+            return InputProducts(lam, V, V.T @ (X.T @ Y))
         lam, Q = eigh(symmetrise(X @ X.T))
         kept = int(xp.sum(xp.astype(lam > lam[0] * d * xp.finfo(lam.dtype).eps, xp.int64)))
         lam, Q = lam[:kept], Q[:, :kept]
         root = xp.sqrt(lam)
-        return InputProducts(lam, X.T @ (Q / root), root[:, None] * (Q.T @ Y), n)
+        return InputProducts(lam, X.T @ (Q / root), root[:, None] * (Q.T @ Y))
 
     def map_of(self, products: Callable[[], InputProducts], like: Array) -> InputMap:
         """Return the map, from a function that returns the products of the training data."""
@@ -423,23 +423,24 @@ class InputProducts:
     values : array of shape (k,)
     V : array of shape (n_columns, k)
     products : array of shape (k, D)
-    n_directions : int
-        Number of directions over which the eigenvalues are averaged.
     """
 
     values: Array
     V: Array
     products: Array
-    n_directions: int
 
     def coefficients(self, alpha: float) -> Array:
         """Return ridge coefficients, of shape (D, n_columns), up to a factor.
 
-        The penalty is a multiple of the mean eigenvalue. An infinite penalty gives ``X'Y``.
+        The penalty is a multiple of the mean of the positive eigenvalues, which does not depend on
+        the number of samples: samples without weight, and repeated samples, are not counted. An
+        infinite penalty gives ``X'Y``.
         """
         xp = namespace_of(self.values)
         values = xp.clip(self.values, 0.0, None)
-        mean = float(xp.sum(values)) / max(self.n_directions, 1)
+        rounding = values[0] * self.V.shape[0] * float(xp.finfo(values.dtype).eps)
+        n_positive = int(xp.sum(xp.astype(values > rounding, xp.int64)))
+        mean = float(xp.sum(values)) / max(n_positive, 1)
         P = self.products
         if math.isfinite(alpha) and mean > 0:
             penalty = max(alpha, 1e-12) * mean

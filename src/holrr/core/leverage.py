@@ -61,6 +61,8 @@ __all__ += ["extra_share", "prior_ratio", "std_factor"]
 
 # Minimum ratio of residual degrees of freedom and samples; below this ratio, the noise is NaN.
 _NO_FREEDOM = 1e-6
+# Outputs below this multiple of the rounding error of their mean count as constant.
+_DIGITS = 64
 # Number of values of the share of noise in the variance of the outputs, in a grid of likelihoods.
 _N_SHARES = 50
 # Largest number of outputs that are compared with each other.
@@ -372,13 +374,16 @@ def prior_ratio(problems: Sequence[Any]) -> float:
     for problem in problems:
         lam = to_numpy(problem.s).astype(float) ** 2
         means.append(lam.mean())
-        T = to_numpy(unfold(problem.T, 0))
-        T = T[:, np.any(T != 0, axis=0)]
+        T = to_numpy(unfold(problem.T, 0)).astype(float)
+        sizes, mean = np.abs(T).max(axis=0), np.abs(to_numpy(problem.mean_y)).reshape(-1)
+        # Outputs that are constant up to rounding have no information.
+        rounding = _DIGITS * np.finfo(problem.dtype).eps * math.sqrt(problem.weight) * mean
+        T, sizes = T[:, sizes > rounding], sizes[sizes > rounding]
         if not T.size:
             continue
-        T = T / np.abs(T).max()
         v = shares[:, None] + (1 - shares[:, None]) * lam / lam.mean()  # (n_shares, r)
-        scales = (1 / v) @ (T * T) / lam.size  # of each output, (n_shares, D)
+        scales = (1 / v) @ np.square(T / sizes) / lam.size  # of each output, (n_shares, D)
+        T /= sizes.max()
         each = np.mean(np.log(scales), axis=1) + np.mean(np.log(v), axis=1)
         log_likelihood -= 0.5 * lam.size * _n_different(T) * each / len(problems)
     weights = np.exp(log_likelihood - log_likelihood.max())

@@ -98,6 +98,12 @@ class CentredMoments:
 
     __array_ufunc__ = None  # so that products with NumPy scalars call `__rmul__`
 
+    def __post_init__(self) -> None:
+        # NumPy's sums and products of arrays without axes are scalars, which files do not store.
+        for name in ("mean_y", "squares"):
+            if isinstance(getattr(self, name), np.generic):
+                object.__setattr__(self, name, np.asarray(getattr(self, name)))
+
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")  # checked for at the end of the pass
     def from_checked(

@@ -25,9 +25,11 @@ from .moments import CentredMoments, weighted_mean
 from .namespace import Array, asarray_like, is_numpy_array, namespace_of, to_numpy
 
 __all__ = ["OwnCoefficients", "OwnGroups", "OwnInputs", "all_outputs", "groups_of"]
-__all__ += ["least_squares", "own_inputs_of"]
+__all__ += ["least_squares", "own_inputs_of", "varies"]
 
 _BLOCK = 2**26  # bytes of gathered inputs that are processed together
+# Relative size of the deviations of a constant column from its computed mean.
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,7 @@ class OwnInputs:
         d = m.n_features
         Sxx, Sxy = to_numpy(m.Sxx), np.reshape(to_numpy(m.Sxy), (d, -1))
         s = np.ones(d) if scale is None else scale
+        s = s * varies(Sxx.diagonal(), to_numpy(m.mean_x), m.weight)
         parts = []
         for g in self.groups:
             root = s[g.columns]
@@ -117,7 +120,9 @@ class OwnInputs:
         v = np.ones(X.shape[0]) if w is None else to_numpy(w)
         s = np.ones(X.shape[1]) if scale is None else scale
         mean = weighted_mean(X, v, float(v.sum())) if fit_intercept else np.zeros(X.shape[1])
-        Xc = (X - mean) * s
+        Xc = X - mean
+        s = s * varies(v @ np.square(Xc), mean, float(v.sum()))
+        Xc *= s
         missing = np.isnan(Y)
         parts = []
         for g in self.groups:
@@ -194,6 +199,21 @@ class _Part:
     freedom: np.ndarray  # (n_groups, m), degrees of freedom
 
 
+def varies(squares: np.ndarray, mean: np.ndarray, weight: float) -> np.ndarray:
+    """Return whether columns vary by more than the rounding errors of their mean.
+
+    Parameters
+    ----------
+    squares : array of shape (k,)
+        Weighted sums of squares about the mean.
+    mean : array of shape (k,)
+        Zero without an intercept.
+    weight : float
+        Sum of the weights.
+    """
+    return squares > weight * (_ROUNDING * mean) ** 2
+
+
 def _solved(lam: np.ndarray, Q: np.ndarray, C: np.ndarray, beta: float, root: np.ndarray) -> _Part:
     """Return ridge fits from eigenvalues (g, r), eigenvectors (g, k, r) and ``Q'X'Y`` (g, r, m)."""
     most = np.maximum(lam.max(axis=1, keepdims=True), 0.0)
@@ -254,9 +274,13 @@ def _each_observed(
         if not rows.size:
             continue
         A, y, v = X[np.ix_(rows, columns)], Y[rows, output], w[rows]
+        root = s[columns]
         if fit_intercept:
-            A, y = A - (v @ A) / v.sum(), y - (v @ y) / v.sum()
-        part = _all_observed(A, y[:, None], np.sqrt(v), alone, beta, s[columns])
+            mean = (v @ A) / v.sum()
+            A, y = A - mean, y - (v @ y) / v.sum()
+            use = varies(v @ np.square(A), mean, float(v.sum()))
+            A, root = A * use, root * use
+        part = _all_observed(A, y[:, None], np.sqrt(v), alone, beta, root)
         values[i, :, j], freedom[i, j] = part.values[0, :, 0], part.freedom[0, 0]
     return _Part(values, maps, freedom)
 

@@ -105,7 +105,8 @@ def residual_limits(
     Returns
     -------
     residuals, limits : arrays of shape (n,)
-        NaN for rows that were not held out. A row with fewer observed outputs has a higher limit.
+        NaN for rows that were not held out, and for all rows if no output has noise. A row with
+        fewer observed outputs has a higher limit.
 
     Examples
     --------
@@ -117,6 +118,8 @@ def residual_limits(
     """
     seen = np.flatnonzero(~np.isnan(squares))
     residuals, limits = np.full(squares.size, np.nan), np.full(squares.size, np.nan)
+    if not seen.size:  # all outputs are constant
+        return residuals, limits
     roots, m = squares[seen] ** 0.25, np.maximum(counts[seen], 1.0)
     middle, spread = _middle_and_spread(roots)
     if not middle > 0 or not spread > 0:  # most rows have zero or equal residuals

@@ -301,7 +301,8 @@ def _numbers(A: Any, name: str) -> Any:
     if not all(getattr(dtype, "kind", None) in _NUMBERS for dtype in dtypes):
         for column in A.columns:
             _check_numbers(A[column], f"{name} (column {column!r})")
-    return A
+    # scikit-learn's check does not see the dtypes of polars, and would convert all to float64.
+    return A.to_numpy() if comes_from(A, "polars") else A
 
 
 def _check_numbers(part: Any, name: str) -> None:

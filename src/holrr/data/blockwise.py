@@ -76,7 +76,7 @@ def _mapped_xarray(
 def _like(matrix: Array, A: Any, grid: Grid | None) -> Any:
     """Return columns as a table or array like `A`, with the modes of its grid if it has one."""
     if comes_from(A, "polars"):
-        return type(A)(matrix, schema=A.columns)
+        return type(A)(matrix, schema=A.columns, orient="row")
     if hasattr(A, "columns"):
         return matrix if is_dask(A) else type(A)(matrix, index=A.index, columns=A.columns)
     if grid is None:

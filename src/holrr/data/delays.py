@@ -422,7 +422,8 @@ def _delayed_table(X: Any, matrix: Array, shift: _Shift) -> Any:
     values = _delayed_matrix(matrix, shift, [])
     delays, columns = shift.delays, X.columns
     if comes_from(X, "polars"):
-        return type(X)(values, schema=[f"delay{k}__{name}" for k in delays for name in columns])
+        names = [f"delay{k}__{name}" for k in delays for name in columns]
+        return type(X)(values, schema=names, orient="row")
     import pandas as pd
 
     repeated = columns.append([columns] * (len(delays) - 1))

@@ -336,7 +336,7 @@ def _frame(pd: Any, labels: Labels, X: Any, out: Any) -> Any:
 
 
 def _polars(pl: Any, labels: Labels, X: Any, out: Any) -> Any:
-    return pl.DataFrame(_columns(labels, out), schema=labels.columns[0].tolist())
+    return pl.DataFrame(_columns(labels, out), schema=labels.columns[0].tolist(), orient="row")
 
 
 def _columns(labels: Labels, out: np.ndarray) -> np.ndarray:

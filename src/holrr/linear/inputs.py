@@ -121,6 +121,7 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
         alpha = common_penalty(penalties)
         if (penalties == 0).any() and penalties.any():
             free = np.flatnonzero(penalties[blocks.index] == 0)
+            free = free if scale is None else free[scale[free] > 0]
             alpha = alpha or 1.0  # has no effect if all other blocks are left out
         scale = block_scale(scale, blocks, penalties, alpha)
     elif not isinstance(alpha, Real):

@@ -191,7 +191,7 @@ def complete_outputs(
     return data.with_outputs(whole.check_block, missing.shape), missing
 
 
-def _complete_samples(given: Samples) -> tuple[Samples, np.ndarray]:
+def _complete_samples(given: Samples) -> tuple[Samples, np.ndarray | None]:
     data = drop_unobserved(given)[0]
     never = np.isnan(data.Y).all(axis=0)
     Y = np.where(never, np.zeros((), data.Y.dtype), data.Y)
@@ -202,7 +202,7 @@ def _complete_samples(given: Samples) -> tuple[Samples, np.ndarray]:
             what = "NaN for an output that is observed in other samples"
             error = BadEntryError("y", what, error.index, SAME_OUTPUTS)
         raise error.moved(np.flatnonzero(_kept(given))) from None
-    return replace(data, Y=Y), never
+    return replace(data, Y=Y), never if never.any() else None
 
 
 def check_same_missing(missing: np.ndarray | None, before: np.ndarray) -> None:

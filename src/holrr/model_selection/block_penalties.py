@@ -352,7 +352,9 @@ def find_block_penalties(
             finder.best_of([mean * t for t in _START]),
         ]
         best = min((finder.descend(np.log(start)) for start in starts), key=finder.value)
-        best = finder.drop(finder.jump(best))
+        best = finder.jump(best)
+        best[squares == 0] = math.inf  # constant blocks
+        best = finder.drop(best)
     path = np.exp(np.array([logs for logs, _ in finder.seen]))
     errors = np.array([error for _, error in finder.seen])
     return BlockPenalties(np.exp(best), finder.value(best), path, errors, squares)

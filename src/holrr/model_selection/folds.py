@@ -25,6 +25,7 @@ from ..core.input_map import InputDesign, InputMap, InputProducts
 from ..core.leverage import std_factor
 from ..core.moments import CentredMoments, check_sizes, merge_others, sizes_of
 from ..core.namespace import Array, asarray_like, eigenvalues, namespace_of, on_host, to_numpy
+from ..core.own_inputs import varies
 from ..core.sparse import about_mean_times, centre_columns, dense_rows
 from ..core.spectral import (
     Spectral,
@@ -646,15 +647,18 @@ def column_squares(data: FoldData, scale: np.ndarray | None = None) -> np.ndarra
     """Return the diagonal of ``X'X`` of all data, of shape (n_columns,).
 
     Its entries are the sums of squares of the inputs about the centre of a fit, times `scale`
-    squared.
+    squared. They are zero for inputs that are constant up to rounding.
     """
     total, samples = data.total(), data.everything
     if total is not None:
-        squares = to_numpy(total.centred(data.fit_intercept).Sxx).diagonal()
+        m = total.centred(data.fit_intercept)
+        squares, mean, weight = to_numpy(m.Sxx).diagonal(), to_numpy(m.mean_x), m.weight
     else:
         assert samples is not None
-        squares = to_numpy(_squares_of(samples, data.fit_intercept))
-    return np.maximum(squares, 0.0) if scale is None else np.maximum(squares, 0.0) * scale * scale
+        squares, mean = map(to_numpy, _squares_of(samples, data.fit_intercept))
+        weight = samples.weight
+    squares = np.where(varies(squares, mean, weight), squares, 0.0)
+    return squares if scale is None else squares * scale * scale
 
 
 def in_double(data: Samples) -> Samples:
@@ -734,7 +738,7 @@ def input_trace(data: Samples, fit_intercept: bool) -> tuple[float, int]:
 
     Samples without weight and repeated samples add no direction.
     """
-    squares = _squares_of(data, fit_intercept)
+    squares, _ = _squares_of(data, fit_intercept)
     return float(namespace_of(squares).sum(squares)), _n_distinct(data, data.n_features)
 
 
@@ -748,14 +752,14 @@ def _sparse_trace(data: SparseStream, fit_intercept: bool) -> tuple[float, int]:
     return float(total), min(len(rows), data.n_features)
 
 
-def _squares_of(data: Samples, fit_intercept: bool) -> Array:
-    """Return ``sum w (x - mean)^2`` of each feature, of shape (n_features,)."""
+def _squares_of(data: Samples, fit_intercept: bool) -> tuple[Array, Array]:
+    """Return ``sum w (x - mean)^2`` of each feature, and the means; zero without an intercept."""
     xp = namespace_of(data.X)
     X = xp.astype(data.X, xp.float64, copy=False)
     w = xp.ones_like(X[:, 0]) if data.w is None else data.w
-    if fit_intercept:
-        X = X - (w @ X) / xp.sum(w)
-    return w @ (X * X)
+    mean = (w @ X) / xp.sum(w) if fit_intercept else xp.zeros_like(X[0, :])
+    X = X - mean
+    return w @ (X * X), mean
 
 
 def _n_distinct(data: Samples, most: int) -> int:

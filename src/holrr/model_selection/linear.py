@@ -569,6 +569,7 @@ class LinearSearch(Search):
 
         chosen = InputCandidate(plan.fixed)
         found = run(chosen)
+        null = found.results["null_mse"]
         if plan.own or plan.has_several_blocks:
             predicted = found.fit.predict(data.X * data.x_unit) / data.y_unit
             imputed = replace(data, Y=np.where(np.isnan(data.Y), predicted, data.Y))
@@ -578,6 +579,7 @@ class LinearSearch(Search):
                 other = run(candidate)
                 if other.choice.error < found.choice.error:
                     found, chosen = other, candidate
+        found.results["null_mse"] = null  # of the outputs, without the part of own inputs
         return found, chosen
 
     def _search_folds(
@@ -2054,7 +2056,7 @@ def expand_found(found: Found, known: KnownOutputs) -> Found:
     calibration = found.calibration
     if calibration is not None:
         kept = dict(calibration.quantiles)
-        for name, fill in (("entry", np.nan), ("n_entry", 0.0)):
+        for name, fill in (("entry", np.nan), ("n_entry", 0.0), ("own", 1.0)):
             if name in kept and np.ndim(kept[name]):
                 kept[name] = known.put_known(kept[name], fill)
         noise = known.put_known(calibration.noise)

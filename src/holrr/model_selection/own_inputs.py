@@ -44,7 +44,7 @@ def own_designs(
     data : FoldData
         Data of the folds.
     base : InputDesign
-        Design with the scale of all designs.
+        Design with the scale and the ranks of all designs. The comparison does not use the ranks.
     plan : InputPlan
         Kinds and penalties of own inputs.
     alphas : array of shape (n_alphas,)
@@ -58,7 +58,7 @@ def own_designs(
     else:
         betas = _PENALTIES * float(column_squares(data, base.scale).mean())
     tried = [
-        replace(base, ranks=(), own=replace(kind, beta=float(beta)))
+        replace(base, own=replace(kind, beta=float(beta)))
         for kind, beta in product(plan.own, betas)
     ]
     data.prepare()

@@ -420,7 +420,8 @@ class _Visits:
             folds.prepare(candidate)
             start = partial(self._start, candidate=candidate, alphas=scaled)
             errors, null, directions = zip(*self._over_folds(start), strict=True)
-            nulls, supported = [*nulls, *null], max(supported, *directions)
+            nulls = nulls or list(null)  # other candidates may have own inputs
+            supported = max(supported, *directions)
             ridge[candidate] = np.mean(errors, axis=0)
             found: list[tuple[float, Index]] = []
             for some in self._in_order(scaled, ridge[candidate], least[candidate]):

@@ -447,7 +447,9 @@ def compute_surface(
             prepare_paths(paths, list(map(float, scaled)))
         done = over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))
         null, directions, errors = zip(*done, strict=True)
-        nulls, supported = [*nulls, *null], max(supported, *directions)
+        # Other candidates may have own inputs, whose part is subtracted from their outputs.
+        nulls = nulls or list(null)
+        supported = max(supported, *directions)
         ridge.append(np.mean(errors, axis=0))
     by_ridge = np.stack(ridge) if caps else None
     found = Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, by_ridge)
