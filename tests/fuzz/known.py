@@ -76,113 +76,9 @@ def without_weight(case: Case) -> bool:
 
 KNOWN = [
     Known(
-        "transformers transpose polars frames with as many rows as columns",
-        lambda case, relation, reason: (
-            case.labels == "polars"
-            and case.transformer is not None
-            and relation in ("labelled_is_plain", "fit")
-        ),
-        Shown(
-            "RLS()",
-            ("as_many_samples_as_inputs", "as_polars", "standardized"),
-            2,
-            "labelled_is_plain",
-        ),
-    ),
-    Known(
-        "Float32 frames of polars become Float64",
-        lambda case, relation, reason: (
-            case.labels == "polars" and relation == "single_precision_stays"
-        ),
-        Shown("RLS()", ("as_polars", "single_precision"), 2, "single_precision_stays"),
-    ),
-    Known(
-        "simultaneous intervals use the noise of other outputs where some are never observed",
-        lambda case, relation, reason: (
-            case.row.has_intervals
-            and bool(np.isnan(case.Y).all(axis=0).any())
-            and about(reason, "broadcast", "simultaneous")
-        ),
-        Shown("RLSCV(", ("one_output_mode", "never_observed_slices"), 0, "fit"),
-    ),
-    Known(
-        "searches ignore input_rank once own inputs win",
-        lambda case, relation, reason: (
-            case.row.searches and case.own is not None and about(reason, "input_rank_ is")
-        ),
-        Shown("HOLRRCV(", ("low_input_rank", "own_inputs"), 1, "input_ranks_are_kept"),
-    ),
-    Known(
-        "null_mse_ of searches with own inputs is that of outputs without their effect",
-        lambda case, relation, reason: case.own is not None and about(reason, "null_mse_"),
-        Shown("RLSCV(", ("own_inputs",), 1, "null_error_is_brute_force"),
-    ),
-    Known(
         "robust weights with no more samples than inputs are those of rounding errors",
         lambda case, relation, reason: case.robust and weighted(case) <= case.X.shape[1] + 1,
         Shown("RLS()", ("fewer_samples_than_inputs", "robust_loss"), 2, "permuted_rows"),
-    ),
-    Known(
-        "a constant output changes the noise of the others",
-        lambda case, relation, reason: (
-            constant_outputs(case, relation) and about(reason, *UNCERTAIN)
-        ),
-        Shown("KernelRLSCV(", ("one_output_mode",), 1, "constant_output_added"),
-    ),
-    Known(
-        "rows without weight, and copies of rows, count in the directions of input_rank",
-        lambda case, relation, reason: (
-            case.param("input_rank") not in (None, "auto")
-            and relation
-            in (
-                "rows_of_weight_zero_left_out",
-                "integer_weights_are_repetitions",
-                "source_is_memory",
-            )
-            and case.effective_weights() is not None
-            and weighted(case) <= case.X.shape[1] + 1
-        ),
-        Shown(
-            "RLS()",
-            ("low_input_rank", "fewer_samples_than_inputs", "rows_without_weight"),
-            1,
-            "rows_of_weight_zero_left_out",
-        ),
-    ),
-    Known(
-        "an input of weight zero is used in a block without penalty",
-        lambda case, relation, reason: (
-            case.input_weight is not None
-            and case.block_alphas is not None
-            and 0.0 in case.block_alphas
-        ),
-        Shown(
-            "RLS()",
-            ("block_without_penalty", "weights_of_inputs"),
-            0,
-            "values_of_inputs_of_weight_zero",
-        ),
-    ),
-    Known(
-        "deviations with own inputs, weights and a constant own input depend on the order of rows",
-        lambda case, relation, reason: (
-            case.own is not None
-            and ("constant_input" in case.features or relation == "constant_input_added")
-            and about(reason, *UNCERTAIN)
-        ),
-        Shown("RLS()", ("own_inputs", "constant_input", "real_weights"), 1, "permuted_rows"),
-    ),
-    Known(
-        "sums of moments of scalar targets cannot be saved",
-        lambda case, relation, reason: case.shape == () and about(reason, "Moments.mean_y"),
-        Shown("RLS()", ("scalar_outputs", "batches"), 0, "saved_is_loaded"),
-    ),
-    Known(
-        "searches of penalties of blocks divide by zero where a block is constant",
-        lambda case, relation, reason: case.searches_blocks and about(reason, "ZeroDivision"),
-        Shown(
-            "RLSCV(", ("penalties_of_blocks", "constant_input", "outputs_without_signal"), 2, "fit"
-        ),
     ),
     Known(
         "pooled intervals of overlapping splits depend on the order of the rows",
@@ -237,7 +133,34 @@ KNOWN = [
 ]
 
 # Cases of defects that were mended.
-MENDED: list[Shown] = []
+MENDED: list[Shown] = [
+    Shown(
+        "RLS()",
+        ("as_many_samples_as_inputs", "as_polars", "standardized"),
+        2,
+        "labelled_is_plain",
+    ),
+    Shown("RLS()", ("as_polars", "single_precision"), 2, "single_precision_stays"),
+    Shown("RLSCV(", ("one_output_mode", "never_observed_slices"), 0, "fit"),
+    Shown("HOLRRCV(", ("low_input_rank", "own_inputs"), 1, "input_ranks_are_kept"),
+    Shown("RLSCV(", ("own_inputs",), 1, "null_error_is_brute_force"),
+    Shown("KernelRLSCV(", ("one_output_mode",), 1, "constant_output_added"),
+    Shown(
+        "RLS()",
+        ("low_input_rank", "fewer_samples_than_inputs", "rows_without_weight"),
+        1,
+        "rows_of_weight_zero_left_out",
+    ),
+    Shown(
+        "RLS()",
+        ("block_without_penalty", "weights_of_inputs"),
+        0,
+        "values_of_inputs_of_weight_zero",
+    ),
+    Shown("RLS()", ("own_inputs", "constant_input", "real_weights"), 1, "permuted_rows"),
+    Shown("RLS()", ("scalar_outputs", "batches"), 0, "saved_is_loaded"),
+    Shown("RLSCV(", ("penalties_of_blocks", "constant_input", "outputs_without_signal"), 2, "fit"),
+]
 
 
 def explanation(case: Case, relation: str, reason: str) -> str | None:
