@@ -103,7 +103,7 @@ def test_models_without_residuals_are_fitted_to_folds(model):
     assert found.order[0] == 17
     assert found.outside[17]
     assert found.outside.sum() <= 2
-    assert "tucker_" not in vars(model)
+    assert not hasattr(model, "tucker_")
 
 
 def test_fits_to_folds_have_the_residuals_of_a_search():
@@ -310,4 +310,5 @@ def test_residuals_are_replaced_with_the_other_attributes():
     X, Y = toy(n=60)
     model = RLSCV([1.0]).fit(X, Y)
     model.fit_fold_moments([Moments.from_arrays(X[k::2], Y[k::2]) for k in range(2)])
-    assert "_row_residuals" not in vars(model)
+    with pytest.raises(ValueError, match="has no held-out residuals"):
+        find_outliers(model)

@@ -28,7 +28,6 @@ from holrr import (
     load,
     save,
 )
-from holrr.core.input_model import RowFolds, fit_input_model
 from holrr.data import Standardizer
 from holrr.diagnostics import InputMonitor, UnusualInputWarning, diagnose_inputs
 from holrr.streaming import memory_budget
@@ -172,12 +171,13 @@ def test_limits_of_a_search_come_from_its_folds():
     assert shares[1] > 0.5
 
 
-def test_criteria_without_folds_have_limits():
-    X, Y = toy(n=60)
-    assert "_input_model" in vars(RLSCV([1.0], criterion="gcv").fit(X, Y))
-
-
 # ---------------------------------------------------------------- weights, scales, kinds of inputs
+
+
+def same_diagnoses(found, expected):
+    """The same distances and limits."""
+    for name in ("t2", "q", "t2_limit", "q_limit"):
+        assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9)
 
 
 @pytest.mark.parametrize("model", [RLS(), RLSCV([1.0]), TraceNormRegression(1.0)])
@@ -188,10 +188,8 @@ def test_samples_without_weight_are_as_if_removed(model):
     folds = [(np.arange(70) % 3 != k, np.arange(70) % 3 == k) for k in range(3)]
     if hasattr(model, "cv"):
         model.set_params(cv=[(np.flatnonzero(a), np.flatnonzero(b)) for a, b in folds])
-    here, there = model.fit(X, Y, w)._input_model, model.fit(X[:70], Y[:70])._input_model
-    for a, b in zip(here.distances(new), there.distances(new), strict=True):
-        assert_allclose(a, b, rtol=1e-9)
-    assert_allclose(here.limits(0.99), there.limits(0.99), rtol=1e-9)
+    here = diagnose_inputs(model.fit(X, Y, w), new)
+    same_diagnoses(here, diagnose_inputs(model.fit(X[:70], Y[:70]), new))
 
 
 @pytest.mark.parametrize(
@@ -207,15 +205,6 @@ def test_units_of_the_inputs_do_not_matter(make, unit):
     assert_allclose(a.t2, b.t2, rtol=1e-6)
     assert_allclose(a.q, b.q, rtol=1e-6)
     assert a.q_limit == pytest.approx(b.q_limit, rel=1e-6)
-
-
-def test_a_model_uses_some_of_many_samples():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 8))
-    model = RLS().fit(X, X[:, 0])._input_model
-    assert model.n_rows == 500
-    few = RLS().fit(X[:400], X[:400, 0])._input_model
-    assert few.n_rows == 400
 
 
 def test_inputs_with_modes_are_measured_cell_by_cell():
@@ -339,19 +328,6 @@ def test_saved_models_and_monitors_diagnose_as_before(model, tmp_path):
             assert found.outside.tolist() == expected.outside.tolist()
 
 
-def test_errors_name_the_lack_of_limits_in_old_files(tmp_path):
-    X, Y = latent_data()
-    model = RLS().fit(X, Y)
-    del model._input_model  # as an older version would have saved it
-    save(model, tmp_path / "old.holrr")
-    old = load(tmp_path / "old.holrr")
-    with pytest.raises(ValueError, match="by an older version"):
-        diagnose_inputs(old, X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        old.predict(100 * X)
-
-
 def test_pipelines_are_diagnosed_at_their_last_step():
     (X, Y), (new, _) = latent_data(), latent_data(seed=1)
     pipe = make_pipeline(StandardScaler(), RLS()).fit(X, Y)
@@ -407,10 +383,12 @@ def test_limits_are_replaced_with_the_other_attributes(model):
     model.fit(X, Y)
     with pytest.warns(UserWarning, match="starts from an empty model"):
         model.partial_fit(X, Y)
-    assert "_input_model" not in vars(model)
+    with pytest.raises(ValueError, match="it was fitted to moments"):
+        diagnose_inputs(model, X)
     search = TraceNormRegressionCV([1.0, 10.0], cv=2).fit(X, Y)
     search.fit_fold_moments([Moments.from_arrays(X[k::2], Y[k::2]) for k in range(2)])
-    assert "_input_model" not in vars(search)
+    with pytest.raises(ValueError, match="it was fitted to moments"):
+        diagnose_inputs(search, X)
 
 
 # ---------------------------------------------------------------- the monitor
@@ -427,32 +405,31 @@ def test_a_monitor_has_the_limits_of_a_model(tmp_path):
 
 
 def test_a_monitor_uses_folds_weights_and_groups():
-    X, _ = latent_data()
+    (X, _), (new, _) = latent_data(), latent_data(seed=1)
     groups = np.arange(100) // 10
-    found = InputMonitor(GroupKFold(5)).fit(X, groups=groups)._input_model
-    splits = GroupKFold(5).split(X, groups=groups)
-    holder = np.empty(100, dtype=int)
-    for k, (_, test) in enumerate(splits):
-        holder[test] = k
-    masks = np.arange(5)[:, None] != holder
-    expected = fit_input_model(X, None, RowFolds(masks, holder))
-    assert found.limits(0.99) == pytest.approx(expected.limits(0.99))
+    found = diagnose_inputs(InputMonitor(GroupKFold(5)).fit(X, groups=groups), new)
+    splits = list(GroupKFold(5).split(X, groups=groups))
+    same_diagnoses(found, diagnose_inputs(InputMonitor(splits).fit(X), new))
+    every_fifth = diagnose_inputs(InputMonitor().fit(X), new)
+    assert found.q_limit != pytest.approx(every_fifth.q_limit, rel=1e-3)
+    splits = [(np.arange(100) % 5 != k, np.arange(100) % 5 == k) for k in range(5)]
+    splits = [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in splits]
+    same_diagnoses(every_fifth, diagnose_inputs(InputMonitor(splits).fit(X), new))
     w = np.where(groups < 5, 1.0, 0.0)
-    some = InputMonitor().fit(X, sample_weight=w)._input_model
-    assert some.limits(0.99) == pytest.approx(fit_input_model(X[:50]).limits(0.99))
+    some = diagnose_inputs(InputMonitor().fit(X, sample_weight=w), new)
+    same_diagnoses(some, diagnose_inputs(InputMonitor().fit(X[:50]), new))
 
 
 def test_a_monitor_reads_a_few_rows_of_data_of_dask_and_hdf5(tmp_path):
     X = np.random.default_rng(0).normal(size=(4000, 6))
     da = pytest.importorskip("dask.array", reason="Dask is not installed")
     h5py = pytest.importorskip("h5py", reason="h5py is not installed")
-    expected = InputMonitor().fit(X)._input_model.limits(0.99)
+    expected = diagnose_inputs(InputMonitor().fit(X), X[:50])
     with h5py.File(tmp_path / "X.h5", "w") as file:
         file["X"] = X
         inputs = [file["X"], da.from_array(X, chunks=(500, -1))]
         for each in inputs:
-            monitor = InputMonitor().fit(each)
-            assert monitor._input_model.limits(0.99) == pytest.approx(expected)
+            same_diagnoses(diagnose_inputs(InputMonitor().fit(each), X[:50]), expected)
         with pytest.raises(ValueError, match="needs data in memory"):
             InputMonitor(3).fit(inputs[1])
 

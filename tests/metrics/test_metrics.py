@@ -168,12 +168,11 @@ def test_scores_do_not_depend_on_the_scale(scale):
 # ---------------------------------------------------------------- other data
 
 
-def test_data_on_disk_and_of_dask_are_read_in_blocks(tmp_path, monkeypatch):
+def test_scores_of_data_on_disk_and_of_dask_equal_those_in_memory(tmp_path):
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     Y, P, w = forecast(n=500)
     Y[::7, 1, 1] = np.nan
     expected = r2(Y, P, sample_weight=w)
-    monkeypatch.setattr("holrr.metrics._scores._BLOCK", 1)
     disk = on_disk(tmp_path, "Y", Y), on_disk(tmp_path, "P", P)
     lazy = da.from_array(Y, chunks=(70, 2, 4)), da.from_array(P, chunks=(90, 3, 4))
     for pair in (disk, lazy, (Y, lazy[1]), (lazy[0], P)):
@@ -182,14 +181,18 @@ def test_data_on_disk_and_of_dask_are_read_in_blocks(tmp_path, monkeypatch):
     assert r2(masked, P, sample_weight=w) == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_place_of_a_bad_entry_is_that_in_all_the_data(monkeypatch):
-    monkeypatch.setattr("holrr.metrics._scores._BLOCK", 1)
-    Y, P, _ = forecast(n=500)
-    P[350, 1, 2] = np.nan
-    with pytest.raises(ValueError, match=r"y_pred contains NaN at index \(350, 1, 2\)"):
+def test_blocks_of_large_data_add_up_and_bad_entries_have_their_place_in_all_of_them():
+    Y, P, w = forecast((2, 2), n=600_000)  # 19 MB
+    errors, spread = (
+        np.tensordot(w, (Y - A) ** 2, 1) for A in (P, np.tensordot(w, Y, 1) / w.sum())
+    )
+    assert_allclose(r2(Y, P, sample_weight=w, average=None), 1 - errors / spread, rtol=1e-9)
+    assert_allclose(rmse(Y, P, sample_weight=w, average=None) ** 2, errors / w.sum(), rtol=1e-9)
+    P[590_000, 1, 0] = np.nan
+    with pytest.raises(ValueError, match=r"y_pred contains NaN at index \(590000, 1, 0\)"):
         r2(Y, P, missing="raise")
-    Y[400, 0, 1] = np.inf
-    with pytest.raises(ValueError, match=r"y contains infinity at index \(400, 0, 1\)"):
+    Y[595_000, 0, 1] = np.inf
+    with pytest.raises(ValueError, match=r"y contains infinity at index \(595000, 0, 1\)"):
         r2(Y, P)
 
 

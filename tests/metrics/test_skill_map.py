@@ -49,13 +49,12 @@ def test_the_map_is_the_skill_of_each_output(model):
     assert_allclose(skill_map(model, X, Y, climatology, sample_weight=w), expected)
 
 
-def test_data_on_disk_and_of_dask_with_missing(tmp_path, monkeypatch):
+def test_data_on_disk_and_of_dask_with_missing(tmp_path):
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     train, (X, Y) = halves(n=400)
     Y = with_missing(Y, 0.1)
     model = RLS(missing="ignore").fit(*train)
     expected = skill_map(model, X, Y, train[1].mean(axis=0))
-    monkeypatch.setattr("holrr.metrics._scores._BLOCK", 1)
     data = on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y)
     with memory_budget(64):
         assert_allclose(skill_map(model, *data, train[1].mean(axis=0)), expected)
