@@ -4,115 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from penalized_reference import mlmtnc_objective
 from sklearn.exceptions import ConvergenceWarning
 
-import reference
-from holrr import MLMTNC, RLS, Moments, TraceNormRegression, Tucker
-from holrr.core.spectral import spectral_from_samples
-from holrr.penalized.alternating import (
-    alternate,
-    balance,
-    core_step,
-    factor_step,
-    objective,
-    penalty,
-    random_start,
-)
-from holrr.penalized.scaled import ScaledProblem
+from holrr import MLMTNC, RLS, Moments, TraceNormRegression
 from problems import toy
 
-
-def scaled(n=40, d0=5, shape=(3, 4)):
-    X, Y = toy(n=n, d0=d0, shape=shape)
-    return ScaledProblem.of(spectral_from_samples(X, Y))
-
-
-def start(problem, rank=2, seed=0):
-    rank = tuple(min(rank, d) for d in problem.T.shape)
-    return random_start(problem.T, rank, np.random.RandomState(seed))
-
-
-def blocks(V):
-    return [V.core, *V.factors]
-
-
-def with_block(V, k, block):
-    new = blocks(V)
-    new[k] = block
-    return Tucker(new[0], tuple(new[1:]))
-
-
 SHAPES = [(), (3,), (3, 4), (2, 3, 2)]
-
-
-# ---------------------------------------------------------------- block steps
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("n", [40, 4])
-@pytest.mark.parametrize("beta", [1e-3, 0.1, 10.0])
-def test_each_step_minimises_over_its_block(shape, n, beta):
-    """Central differences of the objective vanish in every entry, and steps increase it."""
-    problem = scaled(n=n, shape=shape)
-    V = start(problem)
-    for k in range(1 + V.core.ndim):
-        before = objective(problem, V, beta)
-        V = core_step(problem, V, beta) if k == 0 else factor_step(problem, V, beta, k - 1)
-        value = objective(problem, V, beta)
-        assert value <= before
-        for index in np.ndindex(blocks(V)[k].shape):
-            h = np.zeros(blocks(V)[k].shape)
-            h[index] = 1e-3
-            up = objective(problem, with_block(V, k, blocks(V)[k] + h), beta)
-            down = objective(problem, with_block(V, k, blocks(V)[k] - h), beta)
-            # The objective is quadratic in a block: the differences are exact up to rounding.
-            assert abs(up - down) <= 1e-10 * value
-            assert min(up, down) > value
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_balancing_keeps_the_tensor_and_lowers_the_penalty(shape):
-    V = start(scaled(shape=shape), rank=3)
-    balanced = balance(V)
-    assert_allclose(balanced.to_dense(), V.to_dense(), rtol=1e-10, atol=1e-12)
-    assert penalty(balanced) < penalty(V)
-    norms = [np.linalg.norm(block) for block in blocks(balanced)]
-    assert_allclose(norms, norms[0], rtol=1e-12)
-
-
-def test_balanced_tensors_have_no_better_basis():
-    """At a fixed point no invertible change of one mode's basis lowers the penalty."""
-    V = start(scaled(), rank=3)
-    for _ in range(200):
-        V = balance(V)
-    rng = np.random.default_rng(0)
-    for mode in range(3):
-        A, G = V.factors[mode], reference.unfold(V.core, mode)
-        assert_allclose(A.T @ A, G @ G.T, atol=1e-8 * np.abs(G @ G.T).max())
-        Q = np.eye(A.shape[1]) + 0.05 * rng.normal(size=(A.shape[1],) * 2)
-        core = reference.mode_product(V.core, np.linalg.inv(Q), mode)
-        changed = with_block(Tucker(core, V.factors), 1 + mode, A @ Q)
-        assert_allclose(changed.to_dense(), V.to_dense(), atol=1e-10)
-        assert penalty(changed) > penalty(V)
-
-
-def test_balancing_reduces_the_number_of_rounds():
-    """Six balanced rounds reach a lower objective than sixty without balancing."""
-    problem = scaled(n=100, d0=6, shape=(5, 6))
-    V = start(problem, rank=3)
-    balanced = alternate(problem, V, 0.1, max_iter=6, tol=0.0).objective
-    for _ in range(60):
-        for mode in range(3):
-            V = factor_step(problem, V, 0.1, mode)
-        V = core_step(problem, V, 0.1)
-    assert balanced < objective(problem, V, 0.1)
-
-
-def test_balancing_zero_gives_zero():
-    V = balance(Tucker(np.zeros((2, 2)), (np.ones((3, 2)), np.ones((4, 2)))))
-    assert penalty(V) == 0.0
 
 
 # ---------------------------------------------------------------- descents
@@ -306,13 +205,6 @@ def test_bad_parameters_raise_and_leave_the_estimator_as_it_was(params, error, m
 def test_progress_is_shown_on_request(capsys):
     MLMTNC(2, verbose=1).fit(*toy())
     assert "iteration 1, objective" in capsys.readouterr().out
-
-
-def test_descent_reports_every_round():
-    problem, seen = scaled(), []
-    found = alternate(problem, start(problem), 0.1, report=lambda *state: seen.append(state))
-    assert [n for n, _ in seen] == list(range(1, len(found.objectives)))
-    assert_array_equal([value for _, value in seen], found.objectives[1:])
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
