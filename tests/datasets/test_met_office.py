@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from holrr.datasets import _met_office, fetch_met_office
-from holrr.datasets._met_office import STATIONS, download_station, file_name
+from holrr.datasets import fetch_met_office
+
+ADDRESS = "https://www.metoffice.gov.uk/pub/data/weather/uk/climate/stationdata/"
 
 COMPLETE = [
     "aberporth",
@@ -36,6 +37,19 @@ class QuietHandler(SimpleHTTPRequestHandler):
         pass
 
 
+def redirected(monkeypatch, port):
+    """Let requests to the Met Office go to a port of this machine."""
+    requests = pytest.importorskip("requests", reason="requests, which pooch uses, is missing")
+    get = requests.get
+
+    def get_here(url, **options):
+        assert url.startswith(ADDRESS)
+        return get(f"http://127.0.0.1:{port}/{url.removeprefix(ADDRESS)}", **options)
+
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(requests, "get", get_here)
+
+
 @pytest.fixture
 def served(tmp_path, monkeypatch):
     """A folder whose files a server on this machine offers in place of the Met Office."""
@@ -44,8 +58,7 @@ def served(tmp_path, monkeypatch):
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(_met_office, "BASE_URL", f"http://127.0.0.1:{server.server_port}/")
+    redirected(monkeypatch, server.server_port)
     yield folder
     server.shutdown()
     server.server_close()
@@ -58,8 +71,15 @@ def offline(monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(_met_office, "BASE_URL", f"http://127.0.0.1:{port}/")
+    redirected(monkeypatch, port)
+
+
+@pytest.fixture
+def stations():
+    """The names of all stations, which the error about a wrong one lists."""
+    with pytest.raises(ValueError, match="Valid names are") as caught:
+        fetch_met_office(stations=["qqq"])
+    return str(caught.value).split("Valid names are ")[1].rstrip(".").split(", ")
 
 
 @pytest.fixture
@@ -118,10 +138,10 @@ def test_the_default_home_is_that_of_scikit_learn(folder, monkeypatch):
     assert load(None).data.shape == (24, 2, 5)
 
 
-def test_complete_keeps_the_stations_without_a_gap(folder, station_text):
-    for station in STATIONS:
+def test_complete_keeps_the_stations_without_a_gap(folder, station_text, stations):
+    for station in stations:
         if station not in ("oxford", "durham"):
-            (folder / file_name(station)).write_text(station_text(n_months=23))
+            (folder / f"{station}data.txt").write_text(station_text(n_months=23))
     assert load(folder, stations="complete").station_names == ["oxford"]
     assert len(load(folder, stations="complete", end="1960-12").station_names) == 37
     assert load(folder, stations=None).data.shape == (24, 37, 5)
@@ -200,8 +220,8 @@ def test_only_what_is_missing_is_downloaded(served, folder, station_text):
 
 def test_an_absent_address_is_named_and_leaves_no_file(served, tmp_path):
     with pytest.raises(OSError, match=r"could not download http.*/oxforddata\.txt: 404.*by hand"):
-        download_station("oxford", tmp_path / "home", n_retries=0)
-    assert not list((tmp_path / "home").iterdir())
+        fetch_met_office(tmp_path / "home", stations=["oxford"], n_retries=0)
+    assert not list((tmp_path / "home" / "met_office").iterdir())
 
 
 def test_a_download_without_network_raises_a_clear_error(offline, tmp_path):
@@ -224,8 +244,8 @@ def test_a_failed_download_is_tried_again(served, tmp_path, station_text, monkey
         (served / "oxforddata.txt").write_text(station_text())
 
     monkeypatch.setattr("pooch.core.time.sleep", file_appears)
-    download_station("oxford", tmp_path, n_retries=1)
-    assert (tmp_path / "oxforddata.txt").read_text() == station_text()
+    fetch_met_office(tmp_path, stations=["oxford"], end="1960-12", n_retries=1)
+    assert (tmp_path / "met_office" / "oxforddata.txt").read_text() == station_text()
     assert len(pauses) == 1
 
 
@@ -235,7 +255,6 @@ def test_without_pooch_the_error_names_the_extra(tmp_path, monkeypatch):
         fetch_met_office(tmp_path, stations=["oxford"])
 
 
-def test_the_address_is_that_of_the_met_office():
-    assert _met_office.BASE_URL.startswith("https://www.metoffice.gov.uk/")
-    assert len(STATIONS) == len(set(STATIONS)) == 37
-    assert list(STATIONS) == sorted(STATIONS)
+def test_there_are_37_stations_in_order(stations):
+    assert len(set(stations)) == len(stations) == 37
+    assert stations == sorted(stations)

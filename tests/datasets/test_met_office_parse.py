@@ -1,28 +1,37 @@
+"""Files of stations as the Met Office publishes them: what is read, and what is refused."""
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from holrr.datasets._met_office import STATIONS, file_name
-from holrr.datasets._met_office_parse import (
-    VARIABLE_NAMES,
-    align_months,
-    parse_station,
-    read_station,
-)
+from holrr.datasets import fetch_met_office
 
 NAN = np.nan
 
 
-def parse_rows(station_text, rows):
-    return parse_station(station_text(n_months=0, tail=rows), source="xdata.txt")
+@pytest.fixture
+def read(tmp_path):
+    """Read the text of one file, all its months by default."""
+
+    def of_text(text, start=None, end=None):
+        (tmp_path / "oxforddata.txt").write_text(text)
+        options = {"stations": ["oxford"], "download_if_missing": False}
+        return fetch_met_office(tmp_path, start=start, end=end, **options)
+
+    return of_text
 
 
-def test_header_and_months(station_text):
-    table = parse_station(station_text("Ross-On-Wye", n_months=14))
-    assert table.title == "Ross-On-Wye"
-    assert table.coordinates == (51.761, -1.262, 63.0)
-    assert_array_equal(table.months, np.arange("1960-01", "1961-03", dtype="datetime64[M]"))
-    assert_array_equal(table.values, np.ones((14, 5)))
+@pytest.fixture
+def read_rows(read, station_text):
+    return lambda rows: read(station_text(n_months=0, tail=rows))
+
+
+def test_header_and_months(read, station_text):
+    found = read(station_text("Ross-On-Wye", n_months=14))
+    assert found.station_titles == ["Ross-On-Wye"]
+    assert_array_equal(found.coordinates, [[51.761, -1.262, 63.0]])
+    assert_array_equal(found.months, np.arange("1960-01", "1961-03", dtype="datetime64[M]"))
+    assert_array_equal(found.data, np.ones((14, 1, 5)))
 
 
 @pytest.mark.parametrize(
@@ -54,14 +63,13 @@ def test_header_and_months(station_text):
         ("   1990  12    7.0     2.6       1    10.0    20.0$   \r", [7, 2.6, 1, 10, 20]),
     ],
 )
-def test_irregular_rows_of_real_files_are_parsed(station_text, line, expected):
-    assert_array_equal(parse_rows(station_text, line + "\n").values, [expected])
+def test_irregular_rows_of_real_files_are_parsed(read_rows, line, expected):
+    assert_array_equal(read_rows(line + "\n").data[0], [expected])
 
 
-def test_closing_remark_and_blank_lines_are_no_rows(station_text):
+def test_closing_remark_and_blank_lines_are_no_rows(read, station_text):
     for remark in ("Site closed", "Site Closed", "  ", ""):
-        table = parse_station(station_text(n_months=3, tail=f"{remark}\n\n"))
-        assert len(table.months) == 3
+        assert len(read(station_text(n_months=3, tail=f"{remark}\n\n")).months) == 3
 
 
 @pytest.mark.parametrize(
@@ -82,81 +90,91 @@ def test_closing_remark_and_blank_lines_are_no_rows(station_text):
         "<html>",
     ],
 )
-def test_other_rows_are_refused_with_file_and_line(station_text, line):
+def test_other_rows_are_refused_with_file_and_line(read_rows, line):
     good = "   1959   1    8.4     2.7       4    62.8    10.0\n"
-    with pytest.raises(ValueError, match=r"xdata\.txt, line 7: expected a year") as caught:
-        parse_rows(station_text, good + line + "\n")
+    with pytest.raises(ValueError, match=r"oxforddata\.txt, line 7: expected a year") as caught:
+        read_rows(good + line + "\n")
     assert repr(line) in str(caught.value)
 
 
 @pytest.mark.parametrize("month", [1, 2])
-def test_months_must_increase(station_text, month):
+def test_months_must_increase(read_rows, month):
     row = "   1960   {}    8.4     2.7       4    62.8    10.0\n"
     with pytest.raises(ValueError, match=rf"line 7: 1960-0{month} does not follow 1960-02"):
-        parse_rows(station_text, row.format(2) + row.format(month))
+        read_rows(row.format(2) + row.format(month))
 
 
-def test_a_gap_between_rows_is_kept_and_aligned_as_missing(station_text):
+def test_a_gap_between_rows_is_kept_and_aligned_as_missing(read, station_text):
     row = "   1960   {}    8.4     2.7       4    62.8    10.0\n"
-    table = parse_rows(station_text, row.format(2) + row.format(4))
-    aligned = align_months(table, np.arange("1960-01", "1960-06", dtype="datetime64[M]"))
-    assert_array_equal(aligned[:, 0], [NAN, 8.4, NAN, 8.4, NAN])
+    text = station_text(n_months=0, tail=row.format(2) + row.format(4))
+    assert_array_equal(read(text).data[:, 0, 0], [8.4, NAN, 8.4])
+    aligned = read(text, "1960-01", "1960-05").data
+    assert_array_equal(aligned[:, 0, 0], [NAN, 8.4, NAN, 8.4, NAN])
 
 
-def test_the_last_site_gives_the_coordinates(station_text):
+def test_the_last_site_gives_the_coordinates(read, station_text):
     moved = "after 1998 291200E 857300N, Lat 57.593 Lon -3.821, 23 m amsl\nEstimated"
-    table = parse_station(station_text().replace("Estimated", moved))
-    assert table.coordinates == (57.593, -3.821, 23.0)
+    found = read(station_text().replace("Estimated", moved))
+    assert_array_equal(found.coordinates, [[57.593, -3.821, 23.0]])
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("yyyy", "year", r"xdata\.txt, line 17: not a Met Office station file.*'yyyy mm tmax"),
+        ("yyyy", "year", r"oxforddata\.txt, line 17: not a Met Office station file.*'yyyy mm tmax"),
         ("tmax    tmin", "tmin    tmax", r"not a Met Office station file"),
-        ("degC    degC", "degF    degF", r"xdata\.txt, line 5: expected the units.*degF degF"),
-        ("Lat 51.761", "51.761", r"xdata\.txt, lines 1 to 5: the header has no location"),
+        ("degC    degC", "degF    degF", r"oxforddata\.txt, line 5: expected the units.*degF degF"),
+        ("Lat 51.761", "51.761", r"oxforddata\.txt, lines 1 to 5: the header has no location"),
     ],
 )
-def test_a_foreign_header_is_refused(station_text, old, new, message):
+def test_a_foreign_header_is_refused(read, station_text, old, new, message):
     with pytest.raises(ValueError, match=message):
-        parse_station(station_text().replace(old, new), source="xdata.txt")
+        read(station_text().replace(old, new))
 
 
 @pytest.mark.parametrize("text", ["", "<html><body>Please log in</body></html>\n"])
-def test_text_that_is_not_a_station_file_is_refused(text):
-    with pytest.raises(ValueError, match=r"xdata\.txt, line \d+: not a Met Office station file"):
-        parse_station(text, source="xdata.txt")
+def test_text_that_is_not_a_station_file_is_refused(read, text):
+    with pytest.raises(
+        ValueError, match=r"oxforddata\.txt, line \d+: not a Met Office station file"
+    ):
+        read(text)
 
 
-def test_a_header_without_months_is_refused(station_text):
+def test_a_header_without_months_is_refused(read, station_text):
     with pytest.raises(ValueError, match=r"line 5: the file ends before the first month"):
-        parse_station(station_text(n_months=0))
+        read(station_text(n_months=0))
 
 
 def test_errors_from_a_file_name_its_path(tmp_path):
     path = tmp_path / "oxforddata.txt"
     path.write_bytes(b"\xff\x00binary")
     with pytest.raises(ValueError, match=r"oxforddata\.txt, line 1"):
-        read_station(path)
+        fetch_met_office(tmp_path, stations=["oxford"], download_if_missing=False)
 
 
 def test_every_published_file_is_read_to_its_last_row(meteo_dir):
-    for station in STATIONS:
-        path = meteo_dir / file_name(station)
-        n_rows = sum(line.lstrip()[:4].isdigit() for line in path.read_text().splitlines())
-        table = read_station(path)
-        assert len(table.months) == n_rows
-        assert 49 < table.coordinates[0] < 61
-        assert -8 < table.coordinates[1] < 2
+    found = fetch_met_office(meteo_dir, download_if_missing=False, start=None, end=None)
+    for k, station in enumerate(found.station_names):
+        lines = (meteo_dir / f"{station}data.txt").read_text().splitlines()
+        rows = [line.split() for line in lines if line.lstrip()[:4].isdigit()]
+        months = np.array(
+            [f"{int(year):04d}-{int(month):02d}" for year, month, *_ in rows], "M8[M]"
+        )
+        observed = found.months[~np.isnan(found.data[:, k]).all(axis=1)]
+        assert np.isin(observed, months).all()
+        assert len(observed) > 0.9 * len(rows)
+        fields = [field.strip("*#$") for field in rows[-1][2:4]]  # tmax and tmin
+        values = [NAN if field == "---" else float(field) for field in fields]
+        assert_array_equal(found.data[found.months == months[-1], k, :2], [values])
+    assert ((found.coordinates[:, 0] > 49) & (found.coordinates[:, 0] < 61)).all()
+    assert ((found.coordinates[:, 1] > -8) & (found.coordinates[:, 1] < 2)).all()
 
 
 def test_plausible_ranges_in_every_published_file(meteo_dir):
-    # Columns that slipped by one would break these.
-    low, high = [-10, -15, 0, 0, 0], [35, 25, 31, 800, 400]
-    assert VARIABLE_NAMES == ("tmax", "tmin", "af", "rain", "sun")
-    for station in STATIONS:
-        values = read_station(meteo_dir / file_name(station)).values
-        assert not np.any(values < low)
-        assert not np.any(values > high)
-        assert not np.any(values[:, 1] > values[:, 0])
+    """Columns that slipped by one would break these."""
+    found = fetch_met_office(meteo_dir, download_if_missing=False, start=None, end=None)
+    assert found.variable_names == ["tmax", "tmin", "af", "rain", "sun"]
+    with np.errstate(invalid="ignore"):
+        assert not (found.data < [-10, -15, 0, 0, 0]).any()
+        assert not (found.data > [35, 25, 31, 800, 400]).any()
+        assert not (found.data[..., 1] > found.data[..., 0]).any()
