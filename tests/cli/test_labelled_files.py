@@ -12,7 +12,7 @@ import pytest
 
 import holrr
 from commands import fails
-from holrr.cli import _console, main
+from holrr.cli import main
 from holrr.streaming import memory_budget
 
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
@@ -325,13 +325,17 @@ def test_methods_with_several_passes_read_the_data_into_memory(folder, words, so
 
 
 def test_long_computations_show_how_far_they_are(folder, monkeypatch):
-    pytest.importorskip("dask", reason="dask is not installed")
+    diagnostics = pytest.importorskip("dask.diagnostics", reason="dask is not installed")
 
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
-    monkeypatch.setattr(_console, "PATIENCE", 0.0)
+    class AtOnce(diagnostics.ProgressBar):
+        def __init__(self, minimum=None, **options):
+            super().__init__(minimum=0, **options)
+
+    monkeypatch.setattr(diagnostics, "ProgressBar", AtOnce)
     for words in (
         ["fit", "c.nc:indices", "c.nc:t2m", *FIT],
         ["score", "m", "c.nc:indices", "c.nc:t2m"],
