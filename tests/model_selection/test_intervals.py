@@ -15,12 +15,12 @@ from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, TimeSe
 import holrr
 import reference
 from holrr import HOLRRCV, LRRCV, RLS, RLSCV, KernelRLSCV, Moments, TraceNormRegression
-from holrr.model_selection import intervals
-from holrr.model_selection.intervals import KINDS, LEVELS
 from problems import toy, with_missing
 from registry import ROWS
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
+
+KINDS = ("entry", "pooled", "simultaneous")
 
 # ---------------------------------------------------------------- every search
 
@@ -66,8 +66,8 @@ def test_intervals_of_single_fits_raise(row):
 
 
 @pytest.mark.rows("has_intervals")
-def test_intervals_in_every_array_library(row, other_xp, monkeypatch):
-    assert_same_intervals(row, other_xp, 90, 4, monkeypatch)
+def test_intervals_in_every_array_library(row, other_xp):
+    assert_same_intervals(row, other_xp, 90, 4)
 
 
 FEW = [row for row in ROWS if row.has_intervals]
@@ -75,17 +75,16 @@ FEW = [row for row in FEW if row.representative or row.params.get("n_components"
 
 
 @pytest.mark.parametrize("owner", FEW, ids=lambda row: row.id)
-def test_intervals_of_few_scores_in_every_array_library(owner, other_xp, monkeypatch):
+def test_intervals_of_few_scores_in_every_array_library(owner, other_xp):
     """Of samples that are held out several times or never."""
     splits = ShuffleSplit(3, test_size=0.3, random_state=0)
-    assert_same_intervals(owner, other_xp, 30, splits, monkeypatch)
+    assert_same_intervals(owner, other_xp, 30, splits)
 
 
-def assert_same_intervals(row, xp, n, cv, monkeypatch):
+def assert_same_intervals(row, xp, n, cv):
     """Compare a fit with that of NumPy; one of the outputs has no noise."""
     X, Y = toy(n=n, shape=(4, 3))
     Y[:, 0, 0] = 2.0
-    monkeypatch.setattr("holrr.model_selection.intervals._DEVICE_BLOCK", 8 * n * 5)
     here, there = (row.make(cv=cv).fit(f(X), f(Y)) for f in (np.asarray, xp.asarray))
     for kind in KINDS:
         pairs = zip(
@@ -97,30 +96,6 @@ def assert_same_intervals(row, xp, n, cv, monkeypatch):
             assert xp.owns(a)
             row.near(xp.to_numpy(a), b, 10)
     row.near(xp.to_numpy(there.noise_), here.noise_, 10)
-
-
-@pytest.mark.rows("has_intervals")
-def test_residuals_have_the_held_out_error(row, monkeypatch):
-    """Those of a stack, too, with the weights from the other folds."""
-    seen, original = [], intervals.held_out_scores
-
-    def watched(folds, own):
-        seen.extend(folds)
-        return original(folds, own)
-
-    monkeypatch.setattr(intervals, "held_out_scores", watched)
-    X, Y = toy(n=60, noise=1.5)
-    w = np.random.default_rng(0).uniform(0.5, 2, 60)
-    for weights in (None, w):
-        seen.clear()
-        model = row.make().fit(X, Y, weights)
-        errors = []
-        for fold in seen:
-            squares = (fold.scaled(slice(None)) * fold.factor[:, None]) ** 2
-            errors.append(np.average(squares.mean(axis=1), weights=fold.w))
-        assert_allclose(np.mean(errors), model.held_out_mse_, rtol=1e-8)
-        if not hasattr(model, "stack_weights_"):
-            assert model.held_out_mse_ == -model.best_score_
 
 
 @pytest.mark.rows("has_intervals")
@@ -213,19 +188,14 @@ def test_intervals_of_time_series_folds_are_wider_with_a_trend():
     assert width(blocked) > 1.1 * width(shuffled)
 
 
-def test_pool_of_many_samples_has_all_outputs(monkeypatch):
-    X, Y = toy(n=2000, shape=(5,))
-    Y[:, 0] = 1.0
-    model = RLSCV([1.0]).fit(X, Y)
-    monkeypatch.setattr("holrr.model_selection.intervals._POOL", 2000)  # one of five
-    few = RLSCV([1.0]).fit(X, Y)
-    widths = [np.diff(m.predict_interval(X[:1], 0.9, "pooled"), axis=0) for m in (few, model)]
-    assert_allclose(*widths, rtol=0.1)
-
-
-def test_levels_increase_to_one():
-    assert np.all(np.diff(LEVELS) > 0)
-    assert LEVELS[-1] == 1.0
+def test_the_pool_of_many_scores_has_all_outputs():
+    """Of 600,000 scores one of three is used, which are those of both kinds of noise."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(6000, 3)), rng.laplace(size=(6000, 100)) / np.sqrt(2)
+    Y[:, ::2] = rng.uniform(-np.sqrt(3), np.sqrt(3), size=(6000, 50))
+    lower, upper = RLSCV([1.0]).fit(X, Y).predict_interval(X[:5], 0.9, "pooled")
+    expected = np.quantile(np.abs(Y / Y.std(axis=0)), 0.9) * Y.std(axis=0)
+    assert_allclose((upper - lower) / 2, np.broadcast_to(expected, (5, 100)), rtol=0.01)
 
 
 def test_intervals_from_fold_moments_are_normal():
@@ -386,9 +356,10 @@ def test_rounding_errors_of_outputs_without_noise_are_no_scores(dtype):
         RLSCV(alphas=[0.0], cv=4).fit(X.astype(dtype), A.astype(dtype))
         for A in (Y, np.concatenate([constant, Y, linear], axis=1))
     )
-    tol = 1e-6 if dtype is np.float64 else 1e-3
     for kind in ("pooled", "simultaneous"):
-        assert_allclose(beside._intervals[kind], alone._intervals[kind], rtol=tol)
+        few, all_of_them = (m.predict_interval(X, 0.8, kind) for m in (alone, beside))
+        widths = np.subtract(*few[::-1]), np.subtract(*all_of_them[::-1])[:, 3:8]
+        assert_allclose(*widths, rtol=0.01)
 
 
 def test_samples_without_observed_outputs_have_no_influence():
@@ -474,9 +445,6 @@ def test_errors_of_intervals():
     model.predict_interval(X, 0.99, "pooled")
     with pytest.raises(ValueError, match="information criterion"):
         RLSCV([1.0], criterion="gcv").fit(X, Y).predict_interval(X)
-    del model._intervals  # as in a file of an older version
-    with pytest.raises(ValueError, match="older version"):
-        model.predict_interval(X)
     with pytest.raises(ValueError, match="return_std=True needs the noise of each output"):
         TraceNormRegression().fit(X, Y).predict(X, return_std=True)
     assert not hasattr(RLS(), "predict_interval")
@@ -507,8 +475,6 @@ def test_simultaneous_widths_of_many_samples_hardly_depend_on_the_units_of_noise
     X, Y = toy(n=900, noise=1.0)
     model = RLSCV([1.0]).fit(X, Y)
     lower, upper = model.predict_interval(X, 0.9, "simultaneous")
-    own = model._intervals["own"]
-    assert_allclose(own, 1.0, rtol=0.01)
     normal = stats.norm.ppf((1 + 0.9 ** (1 / 12)) / 2)
     assert_allclose(np.mean((upper - lower) / 2), normal * model.noise_.mean(), rtol=0.05)
 
