@@ -145,6 +145,58 @@ def device_xp(request, monkeypatch) -> Library:
 
 
 @pytest.fixture
+def solver_fails(monkeypatch) -> Callable[[type[BaseException]], None]:
+    """A function after whose call every fit raises an error before attributes are assigned."""
+    from holrr.core.fit import Fit
+
+    def fail_with(error):
+        def fail(*args, **kwargs):
+            raise error("the solver has failed")
+
+        monkeypatch.setattr(Fit, "rescaled", fail)
+
+    return fail_with
+
+
+@pytest.fixture
+def set_host_entries(monkeypatch) -> Callable[[int], None]:
+    """A function that sets the size of problems that are solved on the host."""
+    return lambda n: monkeypatch.setattr("holrr.core.namespace.HOST_ENTRIES", n)
+
+
+class Limits:
+    """Sizes of matrices above which other methods of the linear algebra are used."""
+
+    NAMES = ("FULL_SPECTRUM_LIMIT", "HOST_LIMIT", "NUMPY_LIMIT")
+
+    def __init__(self, monkeypatch):
+        self.monkeypatch = monkeypatch
+
+    def __getitem__(self, name: str) -> int:
+        from holrr.core import namespace
+
+        return getattr(namespace, name)
+
+    def divide(self, by: int) -> None:
+        """Make all limits smaller, while a test runs."""
+        small = {name: self[name] // by for name in self.NAMES}
+        for module in (m for name, m in list(sys.modules.items()) if name.startswith("holrr.")):
+            for name, value in small.items():
+                if hasattr(module, name):
+                    self.monkeypatch.setattr(module, name, value)
+
+
+@pytest.fixture(params=Limits.NAMES)
+def limit(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def limits(monkeypatch) -> Limits:
+    return Limits(monkeypatch)
+
+
+@pytest.fixture
 def host_copies(monkeypatch) -> list[tuple[int, ...]]:
     """Shapes of the arrays of other libraries that are copied to NumPy while a test runs."""
     from holrr.core.namespace import to_numpy

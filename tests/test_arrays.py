@@ -54,12 +54,12 @@ def test_other_array_libraries_give_the_same_fit(row, other_xp):
 
 
 @pytest.mark.rows("representative")
-@pytest.mark.parametrize("limit", [100, 2**17])
+@pytest.mark.parametrize("entries", [100, 2**17])
 def test_small_problems_of_an_accelerator_are_solved_on_the_host(
-    row, device_xp, limit, monkeypatch
+    row, device_xp, entries, set_host_entries
 ):
     """From the moments on, or all of the problem; the fit is on the device of the data."""
-    monkeypatch.setattr("holrr.core.namespace.HOST_ENTRIES", limit)
+    set_host_entries(entries)
     X, Y, xp = *toy(), device_xp
     model = row.make().fit(xp.asarray(X), xp.asarray(Y))
     assert xp.owns(model.core_)

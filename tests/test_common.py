@@ -22,7 +22,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import reference
 from holrr import Moments, Tucker
-from holrr.core import namespace
 from problems import assert_same_state, batchings, toy
 from registry import PUBLIC, ROWS, certificate, same_certificate
 
@@ -207,26 +206,17 @@ def test_shift_of_the_data_changes_only_the_intercept(row):
     row.near(shifted.predict(X + 100.0), model.predict(X) - 30.0)
 
 
-LIMITS = ("FULL_SPECTRUM_LIMIT", "HOST_LIMIT", "NUMPY_LIMIT")
-
-
-@pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("where", ["features", "outputs"])
-def test_sizes_above_internal_limits_give_equal_fits(row, where, limit, monkeypatch):
+def test_sizes_above_internal_limits_give_equal_fits(row, where, limit, limits):
     """Every estimator, with limits that are a quarter of the real ones."""
-    small = {name: getattr(namespace, name) // 4 for name in LIMITS}
-    for module in (m for name, m in sys.modules.items() if name.startswith("holrr.")):
-        for name in LIMITS:
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, small[name])
-    assert_equal_fits_of_size(row, where, small[limit] + 1, n=30)
+    limits.divide(4)
+    assert_equal_fits_of_size(row, where, limits[limit] + 1, n=30)
 
 
 @pytest.mark.rows("representative")
-@pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("where", ["features", "outputs"])
-def test_sizes_above_the_real_limits_give_equal_fits(row, where, limit):
-    assert_equal_fits_of_size(row, where, getattr(namespace, limit) + 1, n=50)
+def test_sizes_above_the_real_limits_give_equal_fits(row, where, limit, limits):
+    assert_equal_fits_of_size(row, where, limits[limit] + 1, n=50)
 
 
 def assert_equal_fits_of_size(row, where, size, n):

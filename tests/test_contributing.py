@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import types
-from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from holrr import LRR, KernelLRR, Moments
-from holrr.core.approximate import Structure
 from problems import toy
 
 GUIDE = Path(__file__).parents[1] / "CONTRIBUTING.md"
@@ -62,17 +60,6 @@ def test_the_example_estimator_has_the_methods_of_all_linear_estimators(estimato
     assert model.lower_bound_ <= model.objective_
     with pytest.raises(ValueError, match="'share' parameter"):
         estimator(share=2.0).fit(X, Y)
-
-
-@pytest.mark.parametrize("name", ["check", "n_leading", "approximate"])
-def test_its_structure_has_the_methods_of_structures(estimator, name):
-    own, expected = (
-        signature(getattr(kind, name)).parameters.values()
-        for kind in (type(estimator()._structure()), Structure)
-    )
-    assert [(p.name, p.kind, p.default) for p in own] == [
-        (p.name, p.kind, p.default) for p in expected
-    ]
 
 
 def test_its_structure_works_for_kernels(estimator):

@@ -13,7 +13,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import holrr
 from holrr import HOLRR, HOLRRCV, RLS, RLSCV, KernelHOLRR, Moments
-from holrr.data.labels import mode_coordinates, mode_names, same
 from holrr.streaming import memory_budget
 from problems import assert_same_state, on_disk, toy
 
@@ -110,7 +109,7 @@ def test_files_and_pickle_keep_labels(row, tmp_path):
     model = row.make().fit(x, y)
     model.save(tmp_path / "model.holrr")
     for again in (holrr.load(tmp_path / "model.holrr"), pickle.loads(pickle.dumps(model))):
-        assert same(again.labels_, model.labels_)
+        assert_same_state(again.labels_, model.labels_)
         xr.testing.assert_identical(again.predict(x), model.predict(x))
 
 
@@ -193,8 +192,9 @@ def test_a_table_with_column_levels_is_a_tensor(row):
     assert_array_equal(found.to_numpy(), plain.predict(x.to_numpy()).reshape(40, -1))
     pd.testing.assert_index_equal(found.columns, y.columns)
     pd.testing.assert_index_equal(found.index, x.index)
-    assert mode_names(model)[1:] == ("tissue", "day")
-    assert_array_equal(mode_coordinates(model, 2), [1, 2, 4, 8])
+    intercept = model.to_xarray().intercept
+    assert intercept.dims == ("tissue", "day")
+    assert_array_equal(intercept.day, [1, 2, 4, 8])
 
 
 def test_a_model_becomes_a_labelled_dataset(row):
@@ -226,8 +226,9 @@ def test_variables_of_a_dataset_are_a_mode():
     inputs = xr.Dataset({"sst": x, "index": x[:, 0, 0].drop_vars(["lat", "lon"])})
     outputs = xr.Dataset({"mean": y, "spread": 2 * y.rename(None)}, attrs={"source": "tests"})
     model = RLS().fit(inputs, outputs)
-    assert mode_names(model) == ("feature", "variable", "station", "month")
-    assert list(mode_coordinates(model, 1)) == ["mean", "spread"]
+    intercept = model.to_xarray().intercept
+    assert intercept.dims == ("variable", "station", "month")
+    assert intercept["variable"].to_numpy().tolist() == ["mean", "spread"]
     assert model.feature_names_in_[[0, -1]].tolist() == ["sst[lat=50.0,lon=0]", "index"]
     found = model.predict(inputs[["index", "sst"]].transpose())
     assert isinstance(found, xr.Dataset)
@@ -464,7 +465,7 @@ def test_a_process_without_xarray_predicts_with_a_model_from_netcdf(tmp_path):
     subprocess.run([sys.executable, "-c", WITHOUT, *names], check=True)
     assert_array_equal(np.load(tmp_path / "out.npy"), first.to_numpy())
     again = holrr.load(tmp_path / "model.holrr")
-    assert same(again.labels_, model.labels_)
+    assert_same_state(again.labels_, model.labels_)
     xr.testing.assert_identical(again.predict(x), first.assign_coords(time=x.time))
     first.to_netcdf(tmp_path / "out.nc", engine="h5netcdf")
     with xr.open_dataset(tmp_path / "out.nc", engine="h5netcdf") as written:
@@ -485,11 +486,10 @@ def test_kernels_keep_labels_and_predict_arrays_of_other_libraries():
 def test_name_modes_names_the_output_modes(tmp_path):
     X, Y = toy()
     model = HOLRRCV(cv=3).fit(X, Y).name_modes(tissue=["liver", "lung", "skin"], day=None)
-    assert mode_names(model) == ("feature", "tissue", "day")
     assert model.to_xarray().coef.dims == ("feature", "tissue", "day")
     assert isinstance(model.predict(X), np.ndarray)
     model.save(tmp_path / "model.holrr")
-    assert same(holrr.load(tmp_path / "model.holrr").labels_, model.labels_)
+    assert_same_state(holrr.load(tmp_path / "model.holrr").labels_, model.labels_)
     with pytest.raises(
         ValueError, match=r"sizes \(3, 4\); got names for 2 modes of sizes \(2, 'any'"
     ):

@@ -26,7 +26,6 @@ from holrr import (
     TraceNormRegression,
     io,
 )
-from holrr.core.fit import Fit
 from holrr.streaming import memory_budget
 from problems import assert_same_state, on_disk, toy
 from registry import ALTERNATIVES, PUBLIC, ROWS, WITHOUT_ALTERNATIVE
@@ -376,18 +375,14 @@ def calls_of(row, X, Y):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_errors_of_the_solver_leave_the_estimator_as_it_was(row, error, monkeypatch):
+def test_errors_of_the_solver_leave_the_estimator_as_it_was(row, error, solver_fails):
     """Attributes are assigned after everything is computed, by every way to fit."""
     X, Y = toy()
     fitted = row.make().fit(X, Y)
     models = [row.make(), fitted]
     if row.batches:
         models.append(row.make(**row.pinned(X)).partial_fit(X, Y))
-
-    def fail(*args, **kwargs):
-        raise error("the solver has failed")
-
-    monkeypatch.setattr(Fit, "rescaled", fail)
+    solver_fails(error)
     for call in calls_of(row, X[:30], Y[:30]):
         for model in models:
             before = dict(vars(model))

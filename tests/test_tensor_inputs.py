@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV, KernelRLS, Moments, load, standard_errors
-from holrr.core.input_map import InputDesign, InputSpace
 from holrr.data import to_matrix
 from holrr.streaming import memory_budget
 from problems import on_disk
@@ -389,23 +388,17 @@ def test_weights_are_repetition_and_units_do_not_matter():
         assert_allclose(many, one, atol=1e-9)
 
 
-def test_samples_and_moments_give_the_same_directions():
-    X, Y, _ = problem(n=30)
-    flat, rng = X.reshape(30, -1), np.random.default_rng(0)
-    w = rng.uniform(size=30)
-    design = InputDesign(InputSpace((MODES,)), rng.uniform(1, 2, size=12), ((2, 2),), 0.5)
-    tall = design.from_samples(flat, Y, w, True)
-    from holrr.core.moments import CentredMoments
-
-    by_moments = design.from_moments(CentredMoments.from_checked(flat, Y, w))
-    for one, two in zip(tall.bases[0], by_moments.bases[0], strict=True):
-        assert_allclose(one, two, atol=1e-10)
-    # Fewer samples than cells: the dual form.
-    few = design.from_samples(flat[:8], Y[:8], None, True)
-    again = design.from_moments(CentredMoments.from_checked(flat[:8], Y[:8]))
-    assert_allclose(
-        few(flat) @ few(flat).T, again(flat) @ again(flat).T, atol=1e-8 * np.abs(flat).max() ** 2
-    )
+@pytest.mark.parametrize("n", [30, 8])
+def test_samples_and_moments_give_the_same_directions(n):
+    """Also with fewer samples than cells, for which samples have the dual form."""
+    X, Y, _ = problem(n=n)
+    w = np.random.default_rng(0).uniform(size=n)
+    scale = np.random.default_rng(1).uniform(1, 2, size=MODES)
+    for model in (RLS(0.5, input_rank=(2, 2)), HOLRR(2, 0.5, input_rank=(2, 2))):
+        expected = model.fit(scale * X, Y, w).predict(scale * X)
+        moments = Moments.from_arrays(scale * X, Y, w)
+        found = model.fit_moments(moments).predict(scale * X)
+        assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(

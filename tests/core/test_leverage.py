@@ -11,18 +11,22 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics.pairwise import pairwise_kernels
 
 import holrr
 import reference
-from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, KernelRLS, Moments
-from holrr.core.approximate import MultilinearRank
-from holrr.core.leverage import leverage, prior_ratio
-from holrr.core.mixture import mix
-from holrr.core.spectral import spectral_from_samples
-from holrr.data.validation import Samples
-from holrr.kernel.fit import KernelOptions, fit_samples
-from holrr.kernel.gram import KernelFunction
-from holrr.linear.fit import LinearOptions, fit_data
+from holrr import (
+    HOLRR,
+    HOLRRCV,
+    LRR,
+    RLS,
+    RLSCV,
+    KernelHOLRR,
+    KernelHOLRRCV,
+    KernelRLS,
+    KernelRLSCV,
+    Moments,
+)
 from holrr.streaming import memory_budget
 from problems import on_disk, toy, with_missing
 
@@ -101,13 +105,16 @@ def test_kernel_ridge_has_the_std_of_a_gaussian_process(solver):
     assert_allclose(found / model.noise_, np.sqrt((expected**2 + 0.3) / 0.3), rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["linear", "poly", "sigmoid", "rbf", "laplacian", "cosine"])
-def test_diagonal_of_a_kernel_is_that_of_its_gram_matrix(name, xp):
-    X = toy(n=20)[0]
-    kernel = KernelFunction(name, {"gamma": 0.1, "coef0": 0.5, "degree": 2})
-    expected = np.diagonal(kernel(X))
-    if xp.name == "numpy" or name not in ("laplacian", "cosine"):
-        assert_allclose(xp.to_numpy(kernel.diagonal(xp.asarray(X))), expected, rtol=1e-12)
+@pytest.mark.parametrize("name", ["linear", "poly", "rbf", "laplacian", "cosine"])
+def test_std_of_every_kernel_is_the_dense_formula(name):
+    X, Y = toy(n=20)
+    new, known = toy(n=9, seed=3)[0], {"gamma": 0.1, "coef0": 0.5, "degree": 2}
+    K, F = (pairwise_kernels(A, X, name, filter_params=True, **known) for A in (X, new))
+    norms = np.diagonal(pairwise_kernels(new, metric=name, filter_params=True, **known))
+    h = (norms - np.sum(F * np.linalg.solve(K + 0.3 * np.eye(20), F.T).T, axis=1)) / 0.3
+    model = KernelRLS(0.3, kernel=name, fit_intercept=False, **known).fit(X, Y)
+    _, found = model.predict(new, return_std=True)
+    assert_allclose(found / model.noise_, np.sqrt(1 + h)[:, None, None] + 0 * found, rtol=1e-8)
 
 
 def test_precomputed_kernel_has_the_std_of_the_kernel():
@@ -351,67 +358,79 @@ def test_moments_of_an_older_version_give_fits_without_noise(tmp_path):
         search.predict_interval(X)
 
 
-def test_halved_coefficients_have_half_of_the_degrees_of_freedom():
-    """The other half of the weight is that of the mean."""
-    data = Samples(*toy())
-    whole = fit_data(data, LinearOptions(MultilinearRank(2), alpha=1.0))[0]
-    mixture = mix(MultilinearRank(), 1.0, [(1.0, (2, 2, 2), 0.5)], 3)
-    half = fit_data(data, LinearOptions(mixture, alpha=1.0))[0]
-    assert half.hat["share"] == pytest.approx(whole.hat["share"] / 2)
-    assert half.hat["trace"] == pytest.approx(whole.hat["trace"])
+def shares(model, X, new):
+    """The part of a prediction's variance that the coefficients cause, relative to the noise."""
+    _, std = model.predict(new, return_std=True)
+    return (std / model.noise_) ** 2 - 1 - 1 / len(X)
 
 
-@pytest.mark.parametrize("name", ["linear", "rbf"])
-def test_half_a_kernel_fit_has_half_of_its_degrees_of_freedom(name):
-    """Both count the directions of an eigendecomposition, which mixtures always take."""
-    data, kernel = Samples(*toy()), KernelFunction(name)
-    whole = fit_samples(data, kernel, KernelOptions(MultilinearRank(2), 1.0, solver="eigh"))
-    mixture = mix(MultilinearRank(), 1.0, [(1.0, (2, 2, 2), 0.5)], 3)
-    half = fit_samples(data, kernel, KernelOptions(mixture, 1.0))
-    assert half.hat["share"] == pytest.approx(whole.hat["share"] / 2)
+@pytest.mark.parametrize(
+    ("search", "single", "ridge", "ridge_search"),
+    [
+        (HOLRRCV([2.0], cv=3), HOLRR(alpha=2.0), RLS(2.0), RLSCV([2.0], cv=3)),
+        (
+            KernelHOLRRCV([2.0], cv=3, kernel="linear"),
+            KernelHOLRR(alpha=2.0, kernel="linear", solver="eigh"),
+            KernelRLS(2.0, kernel="linear", solver="eigh"),
+            KernelRLSCV([2.0], cv=3, kernel="linear"),
+        ),
+    ],
+    ids=["linear", "kernel"],
+)
+def test_the_variance_of_a_stack_is_the_weighted_mean_of_those_of_its_parts(
+    search, single, ridge, ridge_search
+):
+    """What the weights lack of one is that of the mean, which has none."""
+    X, Y = toy(n=30, shape=(4, 3), noise=3.0)
+    new = toy(n=9, seed=3)[0]
+    stack = search.set_params(selection="stack").fit(X, Y)
+    assert len(stack.stack_weights_) > 1
+    whole, total = shares(ridge.fit(X, Y), X, new), 0.0
+    for rank, weight in zip(stack.stack_ranks_, stack.stack_weights_, strict=True):
+        part = 1.0 if rank is None else shares(single.set_params(rank=rank).fit(X, Y), X, new)
+        total = total + weight * part / (1.0 if rank is None else whole)
+    expected = total * shares(ridge_search.fit(X, Y), X, new)
+    assert_allclose(shares(stack, X, new), expected, rtol=1e-6)
 
 
 # ---------------------------------------------------------------- variance of the coefficients
 
 
-@pytest.mark.parametrize("alpha", [1e-6, 0.3, 50.0])
-@pytest.mark.parametrize("prior", [1e-3, 0.2, 7.0])
-@pytest.mark.parametrize("solver", ["cholesky", "eigh"])
-def test_leverage_is_the_variance_of_an_error_of_prediction(alpha, prior, solver):
-    """Of coefficients of variance `prior` and noise of variance one, from the dense formula."""
-    rng = np.random.default_rng(0)
-    X, Y, new = rng.normal(size=(9, 20)), rng.normal(size=(9, 3)), rng.normal(size=(5, 20))
-    new = np.concatenate([new, X[:2]])
-    A = np.linalg.solve(X @ X.T + alpha * np.eye(9), X @ new.T)  # predictions are A'Y
-    expected = (A**2).sum(axis=0) + prior * ((new.T - X.T @ A) ** 2).sum(axis=0)
-    linear = RLS(alpha, fit_intercept=False).fit(X, Y)
-    kernel = KernelRLS(alpha, kernel="linear", fit_intercept=False, solver=solver).fit(X, Y)
-    features = {linear: (new, None), kernel: (new @ X.T, (new**2).sum(axis=1))}
-    for model, (F, norms) in features.items():
-        hat = {**model._hat, "prior": prior}
-        assert_allclose(leverage(hat, F, norms), expected, rtol=1e-6, atol=1e-9)
-        same = {**model._hat, "prior": 1 / alpha}
-        assert_allclose(
-            leverage(same, F, norms), leverage(model._hat, F, norms), rtol=1e-6, atol=1e-9 / alpha
-        )
+def dense_shares(X, new, alpha, prior):
+    """Of coefficients of variance `prior` and noise of variance one."""
+    A = np.linalg.solve(X @ X.T + alpha * np.eye(len(X)), X @ new.T)  # predictions are A'Y
+    return (A**2).sum(axis=0) + prior * ((new.T - X.T @ A) ** 2).sum(axis=0)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_the_variance_of_the_coefficients_is_found_from_many_outputs(share):
+@pytest.mark.parametrize("alpha", [1e-3, 300.0])
+def test_the_variance_of_the_coefficients_is_found_from_many_outputs(share, alpha):
     """In units in which inputs and coefficients have any size."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 300)) * np.geomspace(0.2, 3, 300)
+    scales = np.geomspace(0.2, 3, 300)
+    X, new = rng.normal(size=(80, 300)) * scales, rng.normal(size=(5, 300)) * scales
     tau = math.sqrt((1 - share) / share / np.mean(np.linalg.svd(X, compute_uv=False) ** 2))
     Y = X @ rng.normal(size=(300, 400)) * tau + rng.normal(size=(80, 400))
+    expected = dense_shares(X, new, alpha, tau**2)
     for unit in (1e-20, 1.0, 1e20):
-        problem = spectral_from_samples(unit * X, 1e5 * Y, fit_intercept=False)
-        assert prior_ratio([problem, problem]) * unit**2 == pytest.approx(tau**2, rel=0.15)
+        for model in (RLSCV(), KernelRLSCV(kernel="linear")):
+            model.set_params(alphas=[alpha * unit**2], fit_intercept=False)
+            fitted = model.fit(unit * X, 1e5 * Y)
+            _, std = fitted.predict(unit * new, return_std=True)
+            found = (std / fitted.noise_) ** 2 - 1
+            assert_allclose(found, expected[:, None] + 0 * found, rtol=0.15)
 
 
-def test_uninformative_outputs_give_a_noise_share_of_one_half():
+@pytest.mark.parametrize("alpha", [1e-3, 0.3, 50.0])
+def test_uninformative_outputs_give_a_noise_share_of_one_half(alpha):
+    """All directions of the inputs have variance one, and so have the coefficients."""
     rng = np.random.default_rng(0)
-    Q = np.linalg.qr(rng.normal(size=(30, 6)))[0].T  # all directions have the same variance
-    problem = spectral_from_samples(Q, rng.normal(size=(6, 4)), fit_intercept=False)
-    assert prior_ratio([problem]) == pytest.approx(1.0)
-    nothing = spectral_from_samples(Q, np.zeros((6, 4)), fit_intercept=False)
-    assert prior_ratio([nothing]) == pytest.approx(1.0)
+    X = np.linalg.qr(rng.normal(size=(30, 6)))[0].T
+    new = np.concatenate([rng.normal(size=(5, 30)), X[:2]])
+    expected = dense_shares(X, new, alpha, 1.0)
+    for model in (RLSCV(), KernelRLSCV(kernel="linear")):
+        model.set_params(alphas=[alpha], cv=3, fit_intercept=False)
+        fitted = model.fit(X, rng.normal(size=(6, 4)))
+        _, std = fitted.predict(new, return_std=True)
+        found = (std / fitted.noise_) ** 2 - 1
+        assert_allclose(found, expected[:, None] + 0 * found, rtol=1e-6)

@@ -92,7 +92,7 @@ def test_limit_holds_where_another_thread_has_set_the_number():
 def test_many_overlapping_limits_restore_the_original_number():
     def work(seed):
         rng = np.random.default_rng(seed)
-        for n in rng.integers(1, 4, size=200):
+        for n in rng.integers(1, 4, size=60):
             with limit_threads(n):
                 if n == 1:
                     assert set(counts()) == {1}

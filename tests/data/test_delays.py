@@ -17,7 +17,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import holrr
 from holrr.data import Delayer, Grid, Labels, Standardizer, to_matrix
-from holrr.streaming.reading import GatheredRows
 
 N, DELAYS = 20, [0, 2, -1, 30]
 X = np.random.default_rng(0).normal(size=(N, 2, 3))
@@ -233,23 +232,6 @@ def test_data_on_disk_stay_there(kind, A, tmp_path):
     assert_allclose(model.predict(found), plain.predict(expected), atol=1e-9)
 
 
-def test_rows_on_disk_are_read_in_one_piece_near_those_that_are_wanted():
-    read = []
-
-    class Disk(np.ndarray):
-        def __getitem__(self, key):
-            read.append(key)
-            return np.asarray(super().__getitem__(key))
-
-    A = FLAT.view(Disk)
-    rows = np.arange(N)[:, None] - [1, 2]
-    found = GatheredRows(A, np.where(rows < 0, N, rows), -1.0)
-    assert_array_equal(found[8:10], delayed(FLAT, [1, 2], np.zeros(N))[8:10])
-    assert read == [slice(6, 9)]
-    assert_array_equal(found[0:1], np.full((1, 2, 6), -1.0))
-    assert read == [slice(6, 9), slice(0, 1)]  # the row itself, of which NaN stays NaN
-
-
 def test_nan_and_masked_entries_are_nan():
     A = FLAT.copy()
     A[:, 2] = np.nan
@@ -409,7 +391,7 @@ def test_groups_reach_a_step_of_a_pipeline(request_it):
 @pytest.mark.parametrize("delays", [[1, 2], (1,), range(3), np.array([0, -1])], ids=repr)
 def test_a_pipeline_is_saved_with_its_delays(delays, tmp_path):
     pipeline = make_pipeline(Standardizer(), Delayer(delays, fill=0.5), holrr.RLS()).fit(X, Y)
-    holrr.io.save(pipeline, tmp_path / "m")
+    holrr.save(pipeline, tmp_path / "m")
     again = holrr.load(tmp_path / "m")
     assert_array_equal(again.predict(X), pipeline.predict(X))
     assert repr(again) == repr(pipeline)
@@ -419,7 +401,7 @@ def test_a_pipeline_is_saved_with_its_delays(delays, tmp_path):
 def test_labels_are_saved(tmp_path):
     A = labelled()
     delayer = Delayer([1]).fit(A)
-    holrr.io.save(delayer, tmp_path / "m")
+    holrr.save(delayer, tmp_path / "m")
     again = holrr.load(tmp_path / "m")
     assert again.transform(A).identical(delayer.transform(A))
     assert again.get_feature_names_out().tolist() == delayer.get_feature_names_out().tolist()
@@ -444,7 +426,7 @@ def test_a_delayer_with_invalid_state_is_not_saved(state, message, tmp_path):
     delayer = Delayer([1]).fit(FLAT)
     vars(delayer).update(state)
     with pytest.raises(ValueError, match=message):
-        holrr.io.save(delayer, tmp_path / "m")
+        holrr.save(delayer, tmp_path / "m")
     assert not list(tmp_path.iterdir())
 
 

@@ -8,9 +8,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from holrr import RLS, RLSCV
-from holrr.data.blocks import InputBlocks, penalties_by_block, read_blocks
-from holrr.io import load, save
+from holrr import RLS, RLSCV, load, save
 
 rng = np.random.default_rng(0)
 N = 30
@@ -137,9 +135,8 @@ def test_invalid_blocks_raise_errors_that_name_them(estimator, blocks, message):
     ],
 )
 def test_invalid_penalties_of_blocks_raise_errors_that_name_them(alpha, message):
-    blocks = InputBlocks(("a", "b"), np.array([0, 1, 1]))
     with pytest.raises(ValueError, match=message):
-        penalties_by_block(alpha, blocks)
+        RLS(alpha, blocks=list("abb")).fit(rng.normal(size=(N, 3)), Y)
 
 
 def test_columns_that_are_numbers_are_found_by_their_labels():
@@ -222,7 +219,3 @@ def test_blocks_are_saved_with_the_model(blocks, tmp_path):
     assert columns_of(again) == columns_of(model)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert columns_of(clone(again).fit(X, Y)) == columns_of(model)
-
-
-def test_absent_blocks_are_returned_as_none():
-    assert read_blocks(None, None, None, 4) is None

@@ -12,8 +12,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import holrr
 from holrr.data import Standardizer
-from holrr.io._container import VERSION
-from holrr.io._encode import Decoder
 
 
 def inputs(n=30, seed=0):
@@ -77,7 +75,7 @@ def test_a_pipeline_is_saved_with_its_model(tmp_path):
     X, Y = inputs(), np.random.default_rng(1).normal(size=(30, 2, 2))
     for model in (holrr.HOLRR(2), holrr.KernelRLS(), holrr.RLSCV(cv=3)):
         pipeline = make_pipeline(Standardizer(), model).fit(X, Y)
-        holrr.io.save(pipeline, tmp_path / "m")
+        holrr.save(pipeline, tmp_path / "m")
         again = holrr.load(tmp_path / "m")
         np.testing.assert_array_equal(again.predict(X), pipeline.predict(X))
         assert repr(again) == repr(pipeline)
@@ -86,14 +84,8 @@ def test_a_pipeline_is_saved_with_its_model(tmp_path):
 def test_pipelines_with_foreign_steps_are_not_saved(tmp_path):
     pipeline = make_pipeline(QuantileTransformer(), holrr.RLS())
     with pytest.raises(TypeError, match="QuantileTransformer is neither a public class"):
-        holrr.io.save(pipeline, tmp_path / "m")
+        holrr.save(pipeline, tmp_path / "m")
     assert not (tmp_path / "m").exists()
-
-
-@pytest.mark.parametrize("items", [[], [1], [{"$": "list", "items": ["a", 1]}]])
-def test_a_file_with_a_pipeline_of_other_things_is_refused(items):
-    with pytest.raises((ValueError, TypeError)):
-        Decoder({}, VERSION).decode({"$": "pipeline", "items": items})
 
 
 @parametrize_with_checks([Standardizer()])
@@ -214,13 +206,13 @@ def test_float32_stays_float32(kind):
     assert_allclose(found, Standardizer().fit_transform(X), atol=1e-5)
 
 
-def test_blocks_of_rows_give_the_statistics_of_all(xp, monkeypatch):
-    monkeypatch.setattr("holrr.data.scaling._BUDGET", 1)  # 64 rows at least
-    X = inputs(200)
+def test_blocks_of_rows_give_the_statistics_of_all(xp):
+    """Sixteen megabytes are read together."""
+    X = np.tile(inputs(2000), (400, 1))
     X[:, 2] = 0.1
     found = Standardizer().fit(xp.asarray(X))
-    assert_allclose(found.scaling_[""][1], X.mean(0), rtol=1e-12)
-    assert_allclose(found.scaling_[""][2], [*X.std(0)[:2], 1.0], rtol=1e-9)
+    assert_allclose(found.scaling_[""][1], X[:2000].mean(0), rtol=1e-11)
+    assert_allclose(found.scaling_[""][2], [*X[:2000].std(0)[:2], 1.0], rtol=1e-9)
 
 
 def test_a_dict_of_xarray_objects_keeps_its_labels():
@@ -316,7 +308,7 @@ def test_scaling_by_group_needs_groups():
 def test_scaling_by_group_is_saved(tmp_path):
     X = inputs()
     scaler = Standardizer(by_group=True).fit(X)
-    holrr.io.save(scaler, tmp_path / "m")
+    holrr.save(scaler, tmp_path / "m")
     again = holrr.load(tmp_path / "m")
     assert again.by_group is True
     expected = scaler.transform(X, groups=GROUPS)
@@ -354,7 +346,7 @@ def test_labelled_features_without_any_value_reach_an_estimator_that_drops_them(
     flat = A.to_numpy().reshape(36, 6)[:, 1:]
     plain = make_pipeline(Standardizer(), holrr.RLS()).fit(flat, Y)
     assert_allclose(model.predict(A), plain.predict(flat), atol=1e-9)
-    holrr.io.save(model, tmp_path / "m")
+    holrr.save(model, tmp_path / "m")
     np.testing.assert_array_equal(holrr.load(tmp_path / "m").predict(A), model.predict(A))
 
 

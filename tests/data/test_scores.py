@@ -11,8 +11,7 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import r2_score
 
 from holrr import HOLRR, RLS, RLSCV, KernelRLS, load
-from holrr.data import scores
-from holrr.data.scores import Errors
+from holrr.metrics import r2
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
 
@@ -53,52 +52,49 @@ def test_scores_from_disk_and_from_dask_equal_those_from_memory(model, weighted,
     assert model.score(*chunks, w) == pytest.approx(expected, rel=1e-9)
 
 
+def scored(Y, P, average="pooled", w=None):
+    """R2 of predictions P, by the score of a model that predicts its inputs, and by `r2`."""
+    model = RLS(0.0, fit_intercept=False).fit(np.eye(P.shape[1]), np.eye(P.shape[1]))
+    found = r2(Y, P, sample_weight=w, average=average)
+    if average == "pooled":
+        assert model.score(P, Y, w) == pytest.approx(found, abs=1e-12)
+    return found
+
+
 def test_constant_outputs_count_only_in_the_average_or_where_all_are_constant():
     """As in scikit-learn, where they have no weight beside outputs that vary."""
-    ones, zeros, missed = np.ones(2), np.zeros(2), np.array([0.0, 3.0])
-    for met, error in [(1.0, zeros), (0.5, missed)]:
-        assert Errors(2, 1.0, ones, zeros, error, 1.0).r2() == met
-        Y = np.tile([2.0, 4.0], (5, 1))
-        assert r2_score(Y, Y + (error > 0), multioutput="variance_weighted") == met
-    one_varies = Errors(2, 1.0, ones, np.array([4.0, 0.0]), np.array([1.0, 3.0]), 1.0)
-    assert one_varies.r2() == 0.75
-    assert one_varies.r2("uniform") == 0.375
-    assert one_varies.r2(None).tolist() == [0.75, 0.0]
+    Y = np.tile([2.0, 4.0], (5, 1))
+    for error in ([0.0, 0.0], [0.0, 3.0], [1.0, 1.0]):
+        expected = r2_score(Y, Y + error, multioutput="variance_weighted")
+        assert scored(Y, Y + error) == expected
+    Y[:, 0] = [0, 1, 2, 3, 4]
+    P = Y + np.array([0.5, 3.0])
+    assert scored(Y, P) == pytest.approx(1 - 5 * 0.25 / 10)
+    assert_allclose(scored(Y, P, None), [1 - 5 * 0.25 / 10, 0.0])
+    assert scored(Y, P, "uniform") == pytest.approx((1 - 5 * 0.25 / 10) / 2)
 
 
-def test_an_output_without_weight_has_no_r2():
-    weight = np.array([2.0, 0.0])
-    found = Errors(np.array([2, 2]), weight, np.ones(2), np.array([4.0, 0.0]), weight, 1.0)
-    assert np.isnan(found.r2(None)).tolist() == [False, True]
-    assert found.r2() == found.r2("uniform") == 0.5
-
-
-@pytest.mark.parametrize("missing", [False, True])
-def test_the_errors_of_blocks_add_up_to_those_of_all_samples(missing, monkeypatch):
-    """Some blocks have missing outputs, another scale, or no weight."""
+@pytest.mark.parametrize("scale", [1.0, 1e-70])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_of_many_blocks_are_those_of_all_samples(scale, weighted):
+    """Blocks of a few megabytes, some of which have another scale or no weight."""
     rng = np.random.default_rng(0)
-    Y, P = 1e3 + rng.normal(size=(2, 500, 3, 4))
-    Y[:70] *= 1e-70
-    w = rng.uniform(size=500)
-    w[64:128] = 0
-    if missing:
-        Y[rng.uniform(size=Y.shape) < 0.1 * (np.arange(500) > 200)[:, None, None]] = np.nan
-    whole = Errors.of(Y, P, w, missing=missing)
-    monkeypatch.setattr(scores, "_BLOCK", 1)
-    parts = scores.errors_between(Y, P, w, missing=missing)
-    for name in ("n_samples", "weight", "mean", "scatter", "error"):
-        expected = np.broadcast_to(getattr(whole, name), (3, 4))
-        assert_allclose(np.broadcast_to(getattr(parts, name), (3, 4)), expected, rtol=1e-9)
+    Y, P = 1e3 + rng.normal(size=(2, 20_000, 100))
+    Y[:7000], P[:7000] = scale * Y[:7000], scale * P[:7000]
+    w = rng.uniform(size=len(Y)) if weighted else None
+    if weighted:
+        w[6000:12_000] = 0
+    expected = r2_score(Y, P, sample_weight=w, multioutput="variance_weighted")
+    assert scored(Y, P, w=w) == pytest.approx(expected, rel=1e-9)
 
 
-def test_errors_give_the_index_of_a_bad_entry_in_memory(data, monkeypatch):
+def test_errors_give_the_index_of_a_bad_entry_in_memory(data):
     X, Y = data
-    monkeypatch.setattr(scores, "_BLOCK", 1)
-    monkeypatch.setattr(scores, "_PREDICTED", 8 * 15 * 100)
     model = RLS().fit(X, Y)
-    Y[250, 1, 1] = np.nan
-    for w in (None, np.arange(300) < 200):  # also where it has no weight
-        with pytest.raises(ValueError, match=r"y contains NaN at index \(250, 1, 1\)"):
+    X, Y = np.tile(X, (100, 1)), np.tile(Y, (100, 1, 1))  # of several blocks
+    Y[25_000, 1, 1] = np.nan
+    for w in (None, np.arange(30_000) < 200):  # also where it has no weight
+        with pytest.raises(ValueError, match=r"y contains NaN at index \(25000, 1, 1\)"):
             model.score(X, Y, w)
 
 
@@ -162,22 +158,6 @@ def test_the_score_of_a_search_and_its_best_score_have_the_same_weights():
     expected = 1 + model.best_score_ / model.null_mse_
     assert fit.score(X[test], Y[test]) == pytest.approx(expected, rel=1e-9)
     assert abs(RLS(3.0).fit(X[train], Y[train]).score(X[test], Y[test]) - expected) > 0.01
-
-
-def test_a_score_predicts_every_sample_once(monkeypatch):
-    X, Y = toy(n=500, d0=3, shape=(4, 5))
-    model, rows = RLS().fit(X, Y), []
-    predict = RLS._predict_array
-
-    def counted(self, X):
-        rows.append(len(X))
-        return predict(self, X)
-
-    monkeypatch.setattr(RLS, "_predict_array", counted)
-    monkeypatch.setattr(scores, "_PREDICTED", 8 * 20 * 64)
-    model.score(X, Y)
-    assert sum(rows) == 500
-    assert max(rows) <= 64
 
 
 def test_a_score_takes_little_memory():
