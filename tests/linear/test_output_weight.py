@@ -35,7 +35,7 @@ def test_weights_times_a_mask_of_never_observed_outputs_equal_the_weights(model,
     Y = np.where(LAND, Y, np.nan)
     model = clone(model).set_params(missing="ignore")
     expected = clone(model).set_params(output_weight=[AREA, None]).fit(X, Y)
-    for nothing in (0.0, np.nan):
+    for nothing in (np.nan,) if share else (0.0, np.nan):
         weights = np.where(LAND, AREA[:, None], nothing)
         found = clone(model).set_params(output_weight=weights).fit(X, Y)
         assert_allclose(found.predict(X), expected.predict(X), atol=1e-7)

@@ -128,7 +128,7 @@ def test_every_number_of_modes_has_its_picture(shape, n_panels, tmp_path):
     for pooled in (None, scores.reshape(4, -1).mean(axis=1)):
         display = BlockScoresDisplay(scores=scores, block_names=names, pooled=pooled).plot()
         assert display.axes_.shape == (n_panels,)
-        display.figure_.savefig(tmp_path / "picture.png")
+    display.figure_.savefig(tmp_path / "picture.png")
 
 
 def test_bars_are_stacked_above_and_below_zero():

@@ -19,6 +19,8 @@ plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not install
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
+
 LONG = [f"a name of more than forty characters, the {i:02d}" for i in range(12)]
 MODE = "a_mode_with_a_name_of_forty_characters__"
 OUTPUTS = {
@@ -51,7 +53,7 @@ def data(kind):
 def drawn(kind):
     """Each display of a model, by name."""
     x, y = data(kind)
-    model = HOLRRCV(max_rank=3).fit(x, y)
+    model = HOLRRCV([0.1, 1.0, 10.0], cv=3, max_rank=3).fit(x, y)
     yield "loadings", LoadingsDisplay.from_estimator(model)
     yield "skill", SkillMapDisplay.from_estimator(model, x, y)
     yield "coefficients", CoefficientDisplay.from_estimator(model, x, y)
@@ -99,13 +101,14 @@ def test_lines_around_many_cells_are_thin():
 
 
 def test_one_entry_has_its_name_and_one_rank_a_whole_number():
-    for name, display in drawn("one"):
-        display.figure_.canvas.draw()
-        ax = display.figure_.axes[0 if name in {"skill", "coefficients"} else -1]
-        if name == "skill":
-            assert [t.get_text() for t in ax.get_xticklabels()] == ["only"]
-        if name == "spectrum":
-            assert [t for t in ax.get_xticks() if 0.5 < t < 1.5] == [1.0]
+    x, y = data("one")
+    model = HOLRRCV([0.1, 1.0, 10.0], cv=3).fit(x, y)
+    skill = SkillMapDisplay.from_estimator(model, x, y).figure_
+    skill.canvas.draw()
+    assert [t.get_text() for t in skill.axes[0].get_xticklabels()] == ["only"]
+    spectrum = SpectrumDisplay.from_estimator(model).figure_
+    spectrum.canvas.draw()
+    assert [t for t in spectrum.axes[-1].get_xticks() if 0.5 < t < 1.5] == [1.0]
 
 
 def test_a_spectrum_ends_where_there_is_no_energy():
