@@ -1,6 +1,9 @@
-"""Run the code of a page with only the extras that the page states.
+"""Run the code of pages with only the extras that the pages state.
 
-    python -m docs.pages docs/labels.md [FOLDER]
+    python -m docs.pages docs/labels.md [MORE PAGES] [FOLDER]
+
+Pages that state the same extras can share a process, which imports the packages once. Each page
+then has a folder of its own name for the files that it writes.
 
 The line ``*Extras used on this page: `plot`, `xarray`.*`` below the title of a page names extras of
 holrr, and packages that are no extra, such as `torch`. All other optional packages are hidden: an
@@ -150,16 +153,27 @@ def run_blocks(page: Path, folder: Path) -> tuple[int, int]:
     return failed, attempted
 
 
-def main(page: str, folder: str | None = None) -> int:
-    """Run a page in a folder, by default a temporary one; the exit code is 1 if code failed."""
+def main(*words: str) -> int:
+    """Run pages in a folder, by default a temporary one; the exit code is 1 if code failed."""
     os.environ["MPLBACKEND"] = "Agg"
-    path = Path(page).resolve()
-    hide(hidden_modules(stated_extras(path.read_text("utf-8"))))
+    paths = [Path(word).resolve() for word in words if word.endswith(".md")]
+    extras = {frozenset(stated_extras(path.read_text("utf-8"))) for path in paths}
+    if len(extras) != 1:
+        raise ValueError("give pages that state the same extras")
+    hide(hidden_modules(list(*extras)))
+    failures = 0
     with tempfile.TemporaryDirectory() as temporary:
-        failed, attempted = run_blocks(path, Path(folder or temporary).resolve())
-    print(f"{path.name}: {failed} of {attempted} failed")
-    all_skipped = all(block["skip"] for block in BLOCKS.finditer(path.read_text("utf-8")))
-    return int(failed > 0 or (attempted == 0 and not all_skipped))
+        folder = Path(temporary if words[-1].endswith(".md") else words[-1]).resolve()
+        for path in paths:
+            own = folder / path.stem
+            own.mkdir()
+            failed, attempted = run_blocks(path, own)
+            print(f"{path.name}: {failed} of {attempted} failed")
+            all_skipped = all(block["skip"] for block in BLOCKS.finditer(path.read_text("utf-8")))
+            failures += failed > 0 or (attempted == 0 and not all_skipped)
+            if "matplotlib.pyplot" in sys.modules:
+                sys.modules["matplotlib.pyplot"].close("all")
+    return int(failures > 0)
 
 
 if __name__ == "__main__":

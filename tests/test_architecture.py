@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,7 @@ def test_no_package_imports_a_private_module_of_another(module):
 LINK = re.compile(r"\[`?([^\]`]+)`?\]\((src/holrr/[\w/]+\.py)(?:#L(\d+))?\)")
 
 
+@cache
 def definitions(path: Path) -> dict[str, range]:
     """The lines of functions, classes and methods, by `name`, `Class.name` and `module.name`."""
     found: dict[str, range] = {}
