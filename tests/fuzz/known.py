@@ -7,6 +7,7 @@ case to `MENDED`, so that it stays a test.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -50,6 +51,12 @@ def about(reason: str, *words: str) -> bool:
     return any(word in reason for word in words)
 
 
+def size_of(reason: str) -> float:
+    """The relative difference that a reason names; infinite where it names none."""
+    found = re.search(r"differs by (\S+) of its size", reason)
+    return float(found[1]) if found else np.inf
+
+
 UNCERTAIN = ("std differs", "noise differs", "std:", "noise:", "lower ", "upper ", "coverage=")
 
 
@@ -59,11 +66,10 @@ def weighted(case: Case) -> int:
 
 
 def wide(case: Case) -> bool:
-    """Fewer samples than inputs, or no more; folds have fewer."""
-    n = weighted(case)
-    if case.splits is not None:
-        n = min(len(train) for train, _ in case.splits)
-    return n <= case.X.shape[1] + 1
+    """A fold has as few samples with weight as inputs."""
+    w = np.ones(case.n) if case.w is None else case.w
+    trains = [np.arange(case.n)] if case.splits is None else [train for train, _ in case.splits]
+    return min(np.count_nonzero(w[train]) for train in trains) <= case.X.shape[1] + 1
 
 
 def constant_outputs(case: Case, relation: str) -> bool:
@@ -122,6 +128,43 @@ KNOWN = [
             1,
             "values_of_inputs_of_weight_zero",
         ),
+    ),
+    Known(
+        "deviations of kernel searches depend on rounding where the Gram matrix is nearly singular",
+        lambda case, relation, reason: (
+            case.kernel
+            and case.row.has_intervals
+            and int((np.ptp(case.X, axis=0) > 0).sum()) <= 2
+            and about(reason, *UNCERTAIN)
+        ),
+        Shown("KernelRLSCV(", ("one_input", "other_kernels"), 1, "permuted_rows"),
+    ),
+    Known(
+        "low-rank fits with missing outputs stop before they converge",
+        lambda case, relation, reason: (
+            not case.full_rank and bool(np.isnan(case.Y).any()) and size_of(reason) < 0.05
+        ),
+        Shown(
+            "HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3)",
+            ("constant_input", "missing_outputs"),
+            274919296,
+            "permuted_outputs",
+        ),
+    ),
+    Known(
+        "deviations with a penalty for each output use one penalty for all outputs",
+        lambda case, relation, reason: (
+            (case.alpha_of is not None or bool(case.param("alpha_per_output")))
+            and about(reason, *UNCERTAIN)
+        ),
+        Shown("RLS()", ("penalty_of_each_output",), 0, "penalties_of_outputs_are_separate_fits"),
+    ),
+    Known(
+        "deviations ignore the distance to training inputs where the only input is constant",
+        lambda case, relation, reason: (
+            bool((np.ptp(case.X, axis=0) == 0).all()) and about(reason, *UNCERTAIN)
+        ),
+        Shown("RLS()", ("one_input", "constant_input"), 0, "constant_input_added"),
     ),
     Known(
         "landmarks that are a frame of polars cannot be saved",

@@ -50,7 +50,7 @@ def test_another_feature_does_not_change_what_a_feature_draws():
 
 
 def test_every_feature_and_every_relation_is_drawn():
-    cases = [draw(seed) for seed in range(1500)]
+    cases = [draw(seed) for seed in range(4000)]
     assert {name for case in cases for name in case.features} == set(FEATURES)
     unused = [
         name for name, one in RELATIONS.items() if not any(one.applies(case) for case in cases)
