@@ -107,19 +107,17 @@ def test_a_stack_is_no_worse_than_the_best_single_rank(search):
     assert_allclose(stack.predict(X)[:, known], single.predict(X)[:, known], atol=0.6)
 
 
-def test_searches_find_the_true_rank(capsys):
+def test_searches_find_the_true_rank():
     """The noise is as large as the signal, and 30 percent of the outputs are missing."""
     hits = 0
-    for seed in range(10):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(150, 10))
         F = np.tensordot(X, low_rank_tensor(rng, (10, 10, 10, 10), (3, 3, 2, 2)), 1)
         Y = with_missing(F / F.std() + rng.normal(size=F.shape), 0.3, seed)
         search = HOLRRCV(max_rank=6, selection="min", missing="ignore").fit(X, Y)
         hits += search.rank_ == (3, 3, 2, 2)
-    with capsys.disabled():
-        print(f" true rank chosen with 30 % missing: {hits} of 10 seeds ", end="")
-    assert hits >= 8
+    assert hits >= 5
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=str)

@@ -333,6 +333,8 @@ def test_integer_weights_equal_repetition_and_samples_without_weight_do_not_coun
 @pytest.mark.parametrize("mask", ["slice", "disc"])
 def test_weights_of_outputs_are_those_of_the_outputs_that_are_observed(row, mask, occasional):
     """Outputs times the roots of their weights; one of weight zero is as one never observed."""
+    if row.searches and occasional:
+        pytest.skip("held-out means are over other weights; test_missing_search.py has searches")
     X, Y = small_map()
     Y[:, MASKS[mask]((6, 7))] = np.nan
     Y = with_missing(Y, occasional)
@@ -342,8 +344,6 @@ def test_weights_of_outputs_are_those_of_the_outputs_that_are_observed(row, mask
     found = make(row).set_params(output_weight=weights).fit(X, Y)
     other = make(row).fit(X, np.where(root > 0, Y * root, np.nan))
     predicted = other.predict(X) / np.where(root > 0, root, 1.0)
-    if row.searches and occasional:  # held-out means are over other weights
-        predicted = found.best_estimator_.predict(X)
     assert_allclose(found.predict(X), predicted, atol=1e-6 * np.nanmax(np.abs(Y)))
     assert math.isfinite(found.score(X, Y))
 
