@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from cases import FAMILIES, SHARES, failure_of, generator, numbers_of_cases
 
-CASES = int(os.environ.get("HOLRR_FUZZ_CASES", "330"))
+CASES = int(os.environ.get("HOLRR_FUZZ_CASES", "260"))
 SEED = int(os.environ.get("HOLRR_FUZZ_SEED", "0"))
 
 
