@@ -29,9 +29,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import holrr
-from holrr import HOLRR, RLS, KernelHOLRR, to_onnx
+from holrr import HOLRR, RLS, KernelHOLRR, load, save, to_onnx
 from holrr.datasets import make_tensor_regression
-from holrr.io import load, save
 from pages import parse_options, printed, table_lines, write_section
 
 IMPORTS = {

@@ -17,7 +17,7 @@ NAMES = public_names()
 CLASSES = [name for name in NAMES if inspect.isclass(resolve(name))]
 ESTIMATORS = [name for name in CLASSES if hasattr(resolve(name), "get_params")]
 # What was public once and is not any more still has to be where it was.
-FORMER = ["holrr.io.check_writable", "holrr.io.load_moments", "holrr.io.write_atomically"]
+FORMER = ["holrr.io.check_writable", "holrr.io.write_atomically"]
 
 
 def examples(doc: str | None) -> list[doctest.Example]:

@@ -24,7 +24,6 @@ from holrr import (
     KernelHOLRR,
     Moments,
     TraceNormRegression,
-    io,
 )
 from holrr.streaming import memory_budget
 from problems import assert_same_state, on_disk, toy
@@ -195,14 +194,14 @@ def test_clone_pickle_and_set_params(row):
 def test_models_from_files_predict_and_continue(row, tmp_path):
     X, Y = toy()
     model = row.make().fit(X, Y)
-    io.save(model, tmp_path / "model.holrr")
-    loaded = io.load(tmp_path / "model.holrr")
+    holrr.save(model, tmp_path / "model.holrr")
+    loaded = holrr.load(tmp_path / "model.holrr")
     assert_array_equal(loaded.predict(X), model.predict(X))
     assert_same_state(loaded.fit(X, Y), model)
     if row.batches:
         model = row.make().partial_fit(X[:20], Y[:20])
-        io.save(model, tmp_path / "model.holrr")
-        loaded = io.load(tmp_path / "model.holrr").partial_fit(X[20:], Y[20:])
+        holrr.save(model, tmp_path / "model.holrr")
+        loaded = holrr.load(tmp_path / "model.holrr").partial_fit(X[20:], Y[20:])
         assert_array_equal(loaded.predict(X), model.partial_fit(X[20:], Y[20:]).predict(X))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,11 +23,12 @@ from .core.leverage import noise_level, std_factor
 from .core.namespace import Array, asarray_like, namespace_of, to_device_of, to_numpy
 from .core.own_inputs import OwnCoefficients
 from .core.sparse import dense_rows, is_sparse
+from .core.state import PlainState
 from .core.tensor import Tucker
 from .core.threads import few_threads_for
 from .data.arrays import is_dask
 from .data.inputs import whole_axes
-from .data.labels import Grid, Labels, free, name_by_hand
+from .data.labels import Grid, Labels, free, name_by_hand, same
 from .data.relabel import relabel, to_xarray
 from .data.unlabel import dims_of, has_dims
 from .data.unusual import warn_of_unusual
@@ -42,6 +43,7 @@ _PRIVATE += ["_input_mean", "_input_model", "_row_residuals"]
 
 
 class TensorRegressor(
+    PlainState,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     MultiOutputMixin,
@@ -98,6 +100,18 @@ class TensorRegressor(
             del state[name]
         state.update(fitted)
         return self
+
+    def _state_for_file(self, state: dict[str, Any]) -> dict[str, Any]:
+        found = super()._state_for_file(state)
+        names = _names_from_labels(found)
+        if names is not None and same(names, found.get("feature_names_in_")):
+            found["feature_names_in_"] = "labels_"  # one name for each cell of a map is long
+        return found
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if isinstance(vars(self).get("feature_names_in_"), str):
+            self.feature_names_in_ = _names_from_labels(vars(self))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "tucker_" in vars(self)
@@ -578,6 +592,13 @@ class TensorRegressor(
 def scalar_if_0d(a: Array) -> Any:
     """Return a float for an array without axes, and other arrays unchanged."""
     return float(a) if a.ndim == 0 else a
+
+
+def _names_from_labels(state: Mapping[str, Any]) -> np.ndarray | None:
+    """Return the names of the features that labels of inputs give."""
+    labels = state.get("labels_")
+    names = [name for grid in labels.inputs for name in grid.entries()] if labels else []
+    return np.array(names, dtype=object) if names else None
 
 
 def _concatenated(parts: list[Array]) -> Array:

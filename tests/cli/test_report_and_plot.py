@@ -70,7 +70,7 @@ def test_other_data_can_be_said_to_be_training_data(folder):
     assert "cross-validation" in (folder / "t.html").read_text("utf-8")
 
 
-@pytest.mark.parametrize("kind", ["ranks", "spectrum", "loadings"])
+@pytest.mark.parametrize("kind", ["spectrum", "loadings"])
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_plots_of_a_model_are_drawn(folder, kind, suffix):
     done = call("plot", "model.holrr", "--kind", kind, "-o", f"{kind}.{suffix}", cwd=folder)
@@ -92,7 +92,6 @@ def test_plots_of_data_are_drawn(folder, kind):
     [
         (["plot", "model.holrr", "--kind", "skill", "-o", "a.png"], 2, "needs a file with inputs"),
         (["plot", "model.holrr", "-o", "a.jpeg"], 2, "use one of the suffixes .png, .svg, .pdf"),
-        (["plot", "single.holrr", "--kind", "ranks", "-o", "a.png"], 3, "chosen by cross-valid"),
         (
             ["plot", "single.holrr", "X.npy", "Y.npy", "--kind", "calibration", "-o", "a.png"],
             3,

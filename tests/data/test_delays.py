@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import holrr
-from holrr.data import Delayer, Grid, Labels, Standardizer, to_matrix
+from holrr.data import Delayer, Standardizer, to_matrix
 
 N, DELAYS = 20, [0, 2, -1, 30]
 X = np.random.default_rng(0).normal(size=(N, 2, 3))
@@ -407,27 +407,6 @@ def test_labels_are_saved(tmp_path):
     assert again.get_feature_names_out().tolist() == delayer.get_feature_names_out().tolist()
     with pytest.raises(ValueError, match="other coordinates along 'lat'"):
         again.transform(A.assign_coords(lat=[1.0, 3.0]))
-
-
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ({"delays_": np.array([1.0])}, "delays_ must be a vector of whole numbers"),
-        ({"delays_": np.array([1, 1])}, "delays_ must be one or more different numbers"),
-        ({"delays_": np.zeros(0, dtype=int)}, "delays_ must be one or more different numbers"),
-        ({"feature_names_in_": np.array(["a"])}, "feature_names_in_ must be 6 texts"),
-        ({"labels_": Labels(inputs=(Grid(("a",), (5,)),))}, "labels of 5 features"),
-        ({"fill": "x"}, "'fill' parameter"),
-        ({"delays": None}, "'delays' parameter"),
-        ({"transform": 3}, "'transform' would hide"),
-    ],
-)
-def test_a_delayer_with_invalid_state_is_not_saved(state, message, tmp_path):
-    delayer = Delayer([1]).fit(FLAT)
-    vars(delayer).update(state)
-    with pytest.raises(ValueError, match=message):
-        holrr.save(delayer, tmp_path / "m")
-    assert not list(tmp_path.iterdir())
 
 
 def masked_field():

@@ -375,11 +375,11 @@ def test_a_pipeline_is_the_same_after_a_file(tmp_path):
     table = pd.DataFrame(X, columns=[f"{w:g}" for w in WAVELENGTHS])
     fitted = pipeline().fit(table, Y)
     assert list(fitted[-1].feature_names_in_) == list(fitted[1].get_feature_names_out())
-    holrr.io.save(fitted, tmp_path / "m")
+    holrr.save(fitted, tmp_path / "m")
     again = holrr.load(tmp_path / "m")
     assert repr(again) == repr(fitted)
     assert_array_equal(again.predict(table), fitted.predict(table))
-    holrr.io.save(pipeline(), tmp_path / "m")  # before it is fitted
+    holrr.save(pipeline(), tmp_path / "m")  # before it is fitted
     assert repr(holrr.load(tmp_path / "m")) == repr(pipeline())
 
 
@@ -391,7 +391,7 @@ def test_labels_of_steps_are_the_same_after_a_file(tmp_path):
     steps = [step.set_params(blocks="nir") for step in map(clone, STEPS)]
     fitted = make_pipeline(*steps, RangeSelector((1104, 1120), blocks=["nir"]), holrr.RLS())
     fitted.fit(data, Y)
-    holrr.io.save(fitted, tmp_path / "m")
+    holrr.save(fitted, tmp_path / "m")
     again = holrr.load(tmp_path / "m")
     assert_array_equal(again.predict(data), fitted.predict(data))
     with pytest.raises(ValueError, match="feature names should match"):

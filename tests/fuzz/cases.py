@@ -15,7 +15,6 @@ SHARES = {
     "selections": 0.25,
     "never_observed_outputs": 0.25,
     "damaged_files": 0.25,
-    "forged_pipelines": 0.25,
     "command_lines": 0.25,
     "projections_onto_hulls": 3.0,
 }

@@ -12,9 +12,9 @@ import os
 import sys
 
 import numpy as np
+import skops.io  # noqa: F401 (once, not in each child)
 
 from holrr import HOLRR, Moments
-from holrr.io import save
 
 SIZE = 60
 
@@ -43,7 +43,7 @@ def number_of(value) -> int:
 
 def write_for_ever(kind: str, path: str, first: int) -> None:
     for k in itertools.count(first):
-        save(numbered(kind, k), path)
+        numbered(kind, k).save(path)
         os.write(1, f"{k}\n".encode())
 
 

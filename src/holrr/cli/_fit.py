@@ -111,14 +111,13 @@ def _run(options: argparse.Namespace) -> None:
         estimator.fit(inputs, Y, **search)
     if search:
         estimator.set_params(verbose=False)  # a program that loads the model may have no terminal
-        for name in ("fold_mse", "std_mse"):  # these would be most of the file
-            estimator.cv_results_.pop(name, None)
     whole = Pipeline([*steps, ("model", estimator)]) if steps else estimator
     if names is not None:
         _name(whole, names)
     notes = {"n_samples": n_samples(X, options.sample_dim), "outputs": fingerprint(Y)}
     with writing(options.output):
-        save(whole, options.output, notes=notes)
+        whole.notes_ = notes  # `info` and `report` read them
+        save(whole, options.output)
     print(describe(facts_of(whole, notes)))
     print(f"saved to {options.output}")
 

@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from ..data import RangeSelector, SavitzkyGolay, Standardizer, StandardNormalVariate
-from ..io import load_with_notes
+from ..io import load
 from ._errors import CommandError
 from ._files import check_file
 from ._tables import Plain, title
@@ -33,7 +33,7 @@ class SavedModel:
     whole : estimator or Pipeline
         The saved object.
     notes : dict
-        Notes that were saved with the model, see `holrr.save`.
+        Notes of `holrr fit`: the number of samples and a fingerprint of the outputs.
     """
 
     path: Path
@@ -108,7 +108,8 @@ def load_model(path: Path, *, text: bool = False) -> SavedModel:
         Whether to allow a pipeline that was fitted to text, which commands cannot read.
     """
     check_file(path)
-    saved = SavedModel(path, *load_with_notes(path))
+    whole = load(path)
+    saved = SavedModel(path, whole, getattr(whole, "notes_", {}))
     if not hasattr(saved.model, "tucker_"):
         raise CommandError(f"{path} contains {type(saved.model).__name__}, not a fitted model")
     if not text and any(map(_takes_text, saved.steps)):

@@ -21,7 +21,6 @@ __all__ = ["PLOT"]
 
 # Display of each kind of plot, and the data that it needs.
 KINDS = {
-    "ranks": ("RankSurfaceDisplay", ""),
     "spectrum": ("SpectrumDisplay", ""),
     "loadings": ("LoadingsDisplay", ""),
     "skill": ("SkillMapDisplay", "XY"),
@@ -81,11 +80,6 @@ def _figure(saved: SavedModel, options: argparse.Namespace, needed: str) -> Any:
         data = [in_memory(saved.preprocess(X)), Y]
     elif needed:
         data = [in_memory(saved.preprocess(read_inputs(options, saved.known)))]
-    if options.kind == "ranks" and not hasattr(saved.model, "best_index_"):
-        raise CommandError(
-            f"--kind ranks needs a model that was chosen by cross-validation (see --cv of holrr "
-            f"fit); {options.MODEL} contains a {type(saved.model).__name__}"
-        )
     if options.kind == "calibration" and not hasattr(saved.model, "predict_interval"):
         raise CommandError(
             f"--kind calibration needs a model with prediction intervals (see --cv of holrr fit); "
@@ -96,11 +90,11 @@ def _figure(saved: SavedModel, options: argparse.Namespace, needed: str) -> Any:
 
 PLOT = Command(
     "plot",
-    summary="plot ranks, loadings, skill, outliers and more of a model",
+    summary="plot loadings, skill, outliers and more of a model",
     description=(
-        "Draw a plot of a saved model. The kinds ranks, spectrum, loadings and outliers need only\n"
-        "the model. The kind inputs needs new inputs. The kinds skill and calibration need inputs\n"
-        "and outputs of samples that were not used in the fit."
+        "Draw a plot of a saved model. The kinds spectrum, loadings and outliers need only the\n"
+        "model. The kind inputs needs new inputs. The kinds skill and calibration need inputs and\n"
+        "outputs of samples that were not used in the fit."
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -39,6 +39,7 @@ from .namespace import (
     to_numpy,
 )
 from .own_inputs import OwnCoefficients, OwnInputs, all_outputs, least_squares
+from .state import record
 from .tensor import fold, gram, multi_mode_product, unfold
 
 __all__ = ["InputDesign", "InputMap", "InputProducts", "InputSpace", "Ranks", "mode_bases"]
@@ -47,6 +48,7 @@ Ranks = tuple[int, ...]
 Record = TypeVar("Record", bound=Any)
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class InputSpace:
     """Arrangement of the columns of the input matrix in blocks of cells.
@@ -119,6 +121,7 @@ class InputSpace:
         return xp.take(T, asarray_like(self.cells[self.columns(block)] - start, T), axis=0)
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Partial:
     """Regression of all inputs on the unpenalised inputs U, with residuals ``X - U B``.
@@ -151,6 +154,7 @@ class Partial:
         return M - asarray_like(rows, M, dtype=M.dtype) @ (B @ M)
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class InputMap:
     """A linear map from the columns of the input matrix to features.

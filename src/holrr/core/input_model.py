@@ -43,6 +43,7 @@ from scipy.special import fdtri
 
 from .checks import unit_of
 from .namespace import row_blocks
+from .state import record
 
 __all__ = ["MIN_ROWS", "InputModel", "RowFolds", "fit_input_model", "folds_of_splits"]
 __all__ += ["interleaved_folds", "rows_to_use"]
@@ -68,6 +69,7 @@ _SMALL, _EXTRA = 32, 6
 _BLOCK, _CACHE = 2**24, 2**18
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class InputModel:
     """Principal components of the inputs, with variances and distances of held-out rows.

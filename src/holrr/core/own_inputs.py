@@ -23,6 +23,7 @@ from scipy.sparse import csc_array
 
 from .moments import CentredMoments, weighted_mean
 from .namespace import Array, asarray_like, is_numpy_array, namespace_of, to_numpy
+from .state import record
 
 __all__ = ["OwnCoefficients", "OwnGroups", "OwnInputs", "all_outputs", "groups_of"]
 __all__ += ["least_squares", "own_inputs_of", "varies"]
@@ -32,6 +33,7 @@ _BLOCK = 2**26  # bytes of gathered inputs that are processed together
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class OwnGroups:
     """Groups of outputs of the same size, each with the own inputs that its outputs share.
@@ -288,6 +290,7 @@ def _each_observed(
 # ---------------------------------------------------------------- coefficients
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class OwnCoefficients:
     """Coefficients S of own inputs, for inputs that are not scaled.

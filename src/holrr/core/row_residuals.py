@@ -28,6 +28,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import stdtrit
 
+from .state import record
+
 __all__ = ["CONSISTENT", "RowResiduals", "residual_limits", "row_residuals"]
 
 # Standard deviation of a normal distribution, divided by its median absolute deviation.
@@ -36,6 +38,7 @@ CONSISTENT = 1.482602218505602
 _UPPER, _UPPER_NORMAL = 0.9, 1.2815515655446004
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class RowResiduals:
     """Held-out residuals of the rows of a fit.

@@ -29,6 +29,7 @@ from .namespace import (
     to_device_of,
 )
 from .sparse import is_sparse
+from .state import record
 
 __all__ = ["Tucker", "chunk_mode", "chunks", "fold", "gram", "is_memory_mapped", "mode_product"]
 __all__ += ["multi_mode_product", "n_parameters", "partial_traces", "release_pages"]
@@ -199,6 +200,7 @@ def release_pages(T: np.memmap) -> None:
 # ---------------------------------------------------------------- Tucker form
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Tucker:
     """Tensor in Tucker form: a core multiplied by a factor along every mode.

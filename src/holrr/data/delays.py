@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ..core.namespace import Array, asarray_like, namespace_of
+from ..core.state import PlainState
 from ..core.warn import warn
 from .arrays import (
     check_groups,
@@ -33,7 +34,7 @@ from .validation import compare_inputs, names_of_inputs
 __all__ = ["Delayer"]
 
 
-class Delayer(TransformerMixin, BaseEstimator):
+class Delayer(PlainState, TransformerMixin, BaseEstimator):
     """Replace the inputs of each sample by those of earlier or later samples.
 
     With ``delays=[1, 2]`` the inputs of a sample become those of the previous sample, followed by

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from ..core.state import record
 from .arrays import comes_from
 
 __all__ = ["Grid", "Labels", "RowDifference", "check_features", "check_rows", "differing_axis"]
@@ -24,6 +25,7 @@ __all__ += ["first_difference", "free", "mode_coordinates", "mode_names", "name_
 __all__ += ["other_features", "out_of_order", "plain", "row_index", "same"]
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Names and coordinates of the axes of an array, except the sample axis.
@@ -118,6 +120,7 @@ class Grid:
         return [f"{dim}={v}" for v in values]
 
 
+@record
 @dataclass(frozen=True, eq=False)
 class Labels:
     """Labels of the data of a fit, and the type of its predictions.

@@ -389,7 +389,8 @@ def to_xarray(model: Any) -> Any:
     for k, factor in enumerate(others, start=1):
         found[free(f"factor_{names[k]}", taken)] = ((names[k], ranks[k]), factor)
     found |= _input_factors(model, blocks, taken)
-    if hasattr(model, "cv_results_"):
+    # Files contain no errors of all ranks.
+    if {"mean_mse", getattr(model, "criterion", "cv")} & set(getattr(model, "cv_results_", ())):
         found[free("mean_mse", taken)] = _surface(model, names, coords, taken)
     coords = _coordinates(Grid(coords=coords))
     return xr.Dataset(found, coords=coords, attrs={"model": repr(model)})

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import BadEntryError
 from ..core.namespace import Array, asarray_like, namespace_of, row_blocks, to_numpy
+from ..core.state import PlainState
 from .arrays import (
     check_groups,
     check_inputs,
@@ -33,7 +34,7 @@ __all__ = ["Standardizer"]
 _BUDGET = 2**24
 
 
-class Standardizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class Standardizer(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Standardize features: subtract their mean and divide by their standard deviation.
 
     Unlike scikit-learn's `StandardScaler`, it returns data of the same type: tables and xarray

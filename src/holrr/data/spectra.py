@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ..core.namespace import Array, asarray_like, is_numpy_array, namespace_of
+from ..core.state import PlainState
 from ..core.warn import warn
 from .arrays import (
     check_inputs,
@@ -49,7 +50,7 @@ _MODE_PARAMETERS: dict[str, list[Any]] = {
 }
 
 
-class StandardNormalVariate(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class StandardNormalVariate(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Standard normal variate (SNV): standardize each spectrum by its mean and deviation.
 
     SNV removes offsets and factors that differ between samples, such as those of light scattering
@@ -160,7 +161,7 @@ class StandardNormalVariate(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         return _transformed(self, X, _standard_normal)
 
 
-class SavitzkyGolay(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class SavitzkyGolay(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Savitzky-Golay filter: derivatives of spectra, or smoothed spectra.
 
     A polynomial is fitted by least squares to a window around each wavelength. The result is the
@@ -322,7 +323,7 @@ def derivative_matrix(step: SavitzkyGolay, size: int) -> np.ndarray:
     return savgol_filter(np.eye(size), *options, axis=1)
 
 
-class RangeSelector(TransformerMixin, BaseEstimator):
+class RangeSelector(PlainState, TransformerMixin, BaseEstimator):
     """Select the features in ranges of coordinates, such as wavelengths from 1100 to 2300.
 
     Coordinates are the names of the columns of a table, which must be numbers or text that contains

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
 
 from ..core.input_model import MIN_ROWS, InputModel, rows_to_use
+from ..core.state import PlainState
 from ..data.arrays import check_inputs, is_dask, is_on_disk, refuse_sparse, weights_of
 from ..data.inputs import Inputs, column_names, drop_missing, find_used
 from ..data.labels import Labels
@@ -19,7 +20,7 @@ from ..model_selection.folds import check_splits
 __all__ = ["InputMonitor"]
 
 
-class InputMonitor(BaseEstimator):
+class InputMonitor(PlainState, BaseEstimator):
     """T2 and Q limits of inputs, for models that do not store limits.
 
     Linear models that are fitted to samples in memory store such limits. Kernel models, and models

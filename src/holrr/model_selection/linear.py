@@ -81,6 +81,7 @@ from .search import (
     in_units,
     is_mean_square,
     n_parallel,
+    path_results,
     run_search,
     split_index,
 )
@@ -120,8 +121,15 @@ class Search(TensorRegressor):
     cv_results_: dict[str, Any]
     criterion: str = "cv"
     _penalties = "alphas"  # name of the parameter with the penalties
+    _not_in_files = ("held_out_",)
     # With metadata routing, groups that are passed to scikit-learn's tools reach `fit`.
     __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
+
+    def _state_for_file(self, state: dict[str, Any]) -> dict[str, Any]:
+        found = super()._state_for_file(state)
+        if "cv_results_" in found:
+            found["cv_results_"] = path_results(found["cv_results_"])
+        return found
 
     def predict_interval(
         self, X: Any, coverage: float = 0.9, kind: str = "entry", *, check_inputs: bool = True

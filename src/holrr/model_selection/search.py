@@ -50,7 +50,14 @@ __all__ += [
     "scaled_penalties",
     "select",
 ]
-__all__ += ["search_work", "single_choice", "split_index", "stacked", "std_over_folds"]
+__all__ += [
+    "path_results",
+    "search_work",
+    "single_choice",
+    "split_index",
+    "stacked",
+    "std_over_folds",
+]
 
 Index = tuple[int, ...]
 
@@ -519,6 +526,36 @@ def results_of(surface: Any, shape: Sequence[int], options: SearchOptions) -> Re
         results["ridge_mse"] = surface.ridge_mse
     results["n_parameters"] = parameter_counts(shape, surface.grid.caps)
     return results
+
+
+def path_results(results: dict[str, Any]) -> dict[str, Any]:
+    """Return the results that a file contains: errors along a path of ranks, not of all ranks.
+
+    The path leads from the smallest to the best model. Each model on it has a smaller error, at its
+    best penalty and candidate, than all models with fewer parameters. Searches over one rank also
+    keep the errors of all ranks, without those of each fold.
+    """
+    count = np.asarray(results.get("n_parameters", 0))
+    if count.ndim == 0:
+        return dict(results.items())
+    found = {}
+    for name in results:
+        value = dict.__getitem__(results, name)  # does not compute deferred values
+        shape = value.shape if isinstance(value, np.ndarray) else ()
+        is_surface = isinstance(value, Deferred) or shape[-count.ndim :] == count.shape
+        if not is_surface or (count.ndim == 1 and name not in ("fold_mse", "std_mse")):
+            found[name] = results[name]
+    if "mean_mse" not in results:
+        return found
+    least = np.fmin.reduce(np.reshape(results["mean_mse"], (-1, count.size)), axis=0)
+    order = np.lexsort((least, count.ravel()))
+    order = order[~np.isnan(least[order])]
+    before = np.minimum.accumulate(np.concatenate([[np.inf], least[order]]))[:-1]
+    path = order[least[order] < before]
+    found["path_rank"] = np.column_stack(np.unravel_index(path, count.shape)) + 1
+    found["path_n_parameters"] = count.ravel()[path]
+    found["path_mse"] = least[path]
+    return found
 
 
 def check_some_finite(values: np.ndarray, key: str) -> None:

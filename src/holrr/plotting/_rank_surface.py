@@ -120,6 +120,11 @@ class RankSurfaceDisplay:
                 f"{type(estimator).__name__}, which has no cross-validated errors."
             )
         results, index = estimator.cv_results_, estimator.best_index_
+        if "mean_mse" not in results and estimator.criterion not in results:
+            raise ValueError(
+                "RankSurfaceDisplay needs the errors of all ranks, which files do not contain. "
+                "Draw the figure before the model is saved, or draw cv_results_['path_mse']."
+            )
         # Choices other than penalty and ranks, such as a kernel, are fixed at their best value.
         n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0
         lead = index[: len(index) - 1 - n_ranks]

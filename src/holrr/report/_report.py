@@ -331,7 +331,7 @@ def _row_name(labels: np.ndarray | None, k: int) -> str:
 def _ranks(model: Any) -> Sequence[Section]:
     results = getattr(model, "cv_results_", None)
     if not results or "n_parameters" not in results or not results["n_parameters"].ndim:
-        return []
+        return []  # no ranks, or a model from a file, which contains no errors of all ranks
     svg = figures.drawn("ranks", lambda: figures.rank_surface(model))
     caption = (
         "Cross-validated error along the rank of each mode and along the penalty, and over pairs "

@@ -19,9 +19,9 @@ from ..data.arrays import check_inputs
 from ..data.labels import Labels, check_features, features_of
 from ..data.unlabel import unlabel
 from ..data.validation import Names
-from ..io import check_writable, load_moments, save
+from ..io import check_writable
 from ..progress import progress as progress_bar
-from .moments import Moments
+from .moments import Moments, read_moments, write_moments
 from .passes import RunningMoments, locate_errors
 
 __all__ = ["moments_from_batches"]
@@ -86,7 +86,7 @@ class _Pass:
                 message = f"checkpoint cannot be written: {error.strerror}"
                 raise OSError(error.errno, message, os.fspath(path)) from error
             if os.path.exists(path):
-                moments, notes = load_moments(path)
+                moments, notes = read_moments(path)
                 self.done, self.marks = _check_notes(notes, moments, response_grams, path)
         self.saved = self.done
         self.running = RunningMoments(response_grams, moments)
@@ -137,7 +137,7 @@ class _Pass:
         """Write the checkpoint, if there is one and batches were added."""
         if self.path is not None and self.done > self.saved and not self.running.is_empty:
             notes = {"n_batches": self.done, "batches": asdict(self.marks)}
-            save(self.running.result(), self.path, notes=notes)
+            write_moments(self.running.result(), self.path, notes)
             self.saved = self.done
 
     def result(self) -> Moments:

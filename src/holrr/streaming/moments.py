@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from ..core.moments import CentredMoments
+from ..core.state import VERSION, check_version, from_plain, record, to_plain, writing_file
 from ..data.labels import Labels, differing_axis, first_difference, other_features, same
+from ..io import write_atomically
 
-__all__ = ["Moments"]
+__all__ = ["Moments", "read_moments", "write_moments"]
 
 
+@record
 @dataclass(frozen=True, eq=False, repr=False)
 class Moments(CentredMoments):
     """Means and centred second moments of ``(X, Y)``, which are sufficient for a linear fit.
@@ -71,8 +76,8 @@ class Moments(CentredMoments):
     >>> X, Y = rng.normal(size=(60, 4)), rng.normal(size=(60, 3, 2))
     >>> here = Moments.from_arrays(X[:20], Y[:20])
     >>> there = Moments.from_arrays(X[20:], Y[20:])
-    >>> there.save("there.holrr")
-    >>> merged = HOLRR(rank=2).fit_moments(here.merge(Moments.load("there.holrr")))
+    >>> there.save("there.npz")
+    >>> merged = HOLRR(rank=2).fit_moments(here.merge(Moments.load("there.npz")))
     >>> bool(np.allclose(merged.coef_, HOLRR(rank=2).fit(X, Y).coef_))
     True
 
@@ -224,16 +229,14 @@ class Moments(CentredMoments):
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def save(self, path: Any) -> None:
-        """Save the moments to a file without code, atomically.
+        """Save the moments to an ``.npz`` file of NumPy without objects, atomically.
 
         Parameters
         ----------
         path : str or path
-            The file.
+            The file. No suffix is added to its name.
         """
-        from ..io import save
-
-        save(self, path)
+        write_moments(self, path)
 
     @staticmethod
     def load(path: Any) -> Moments:
@@ -249,9 +252,67 @@ class Moments(CentredMoments):
         Moments
             Moments with NumPy arrays.
         """
-        from ..io import load_moments
+        return read_moments(path)[0]
 
-        return load_moments(path)[0]
+
+def write_moments(moments: Moments, path: Any, notes: Mapping[str, Any] | None = None) -> None:
+    """Write moments and notes (values of JSON) to an ``.npz`` file.
+
+    Arrays are members of the file. The member ``tree`` is a text in JSON of everything else, in
+    which ``{"$": "array", "name": name}`` stands for an array.
+    """
+    arrays: dict[str, np.ndarray] = {}
+
+    def without_arrays(value: Any) -> Any:
+        if isinstance(value, (np.ndarray, np.generic)):
+            name = f"array_{len(arrays)}"
+            arrays[name] = np.asarray(value)
+            kind = "array" if isinstance(value, np.ndarray) else "scalar"
+            return {"$": kind, "name": name}
+        if isinstance(value, dict):
+            return {k: without_arrays(v) for k, v in value.items()}
+        if isinstance(value, tuple):
+            return {"$": "tuple", "items": [without_arrays(v) for v in value]}
+        return [without_arrays(v) for v in value] if isinstance(value, list) else value
+
+    with writing_file():
+        tree = {"moments": to_plain(moments), "notes": dict(notes or {}), "version": VERSION}
+    text = np.array(json.dumps(without_arrays(tree)))
+    members: dict[str, Any] = {"tree": text, **arrays}
+    write_atomically(path, lambda file: np.savez(file, **members))
+
+
+def read_moments(path: Any) -> tuple[Moments, dict[str, Any]]:
+    """Read moments and notes from a file of `write_moments`."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        tree = json.loads(str(arrays["tree"]))
+        check_version(tree["version"], "the moments")
+        moments, notes = from_plain(_with_arrays(tree["moments"], arrays)), tree["notes"]
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        raise
+    except Exception as error:  # damaged files can raise any exception
+        raise ValueError(
+            f"{os.fspath(path)!r} is damaged, or no file of Moments.save that this version can "
+            f"read: {error}"
+        ) from error
+    if not isinstance(moments, Moments):
+        raise ValueError(f"{os.fspath(path)!r} contains no moments.")
+    return moments, notes
+
+
+def _with_arrays(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return [_with_arrays(v, arrays) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("$") == "tuple":
+        return tuple(_with_arrays(v, arrays) for v in value["items"])
+    if value.get("$") in ("array", "scalar"):
+        array = arrays[value["name"]]
+        return array if value["$"] == "array" else array[()]
+    return {k: _with_arrays(v, arrays) for k, v in value.items()}
 
 
 def _either(a: Any, b: Any, name: str) -> Any:
