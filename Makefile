@@ -8,8 +8,9 @@ LOWEST := .venv-lowest
 PIP    := python -m pip install --quiet --disable-pip-version-check
 ARGS   ?= all --quick
 FUZZ   ?= --cases 20000 --seed 0
+STORED ?=
 
-.PHONY: demo docs reproduce test test-site check-site test-clean test-explain test-lowest fuzz dist lint typecheck format bench benchmarks clean
+.PHONY: demo docs reproduce test test-site check-site test-clean test-explain test-lowest fuzz stored dist lint typecheck format bench benchmarks clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/python -m holrr.demo
@@ -43,6 +44,10 @@ check-site: $(VENV)/.docs-installed $(VENV)/.dev-installed
 # Many seeded random cases; FUZZ has the arguments of tests/fuzz/run.py.
 fuzz: $(VENV)/.dev-installed
 	$(BIN)/python tests/fuzz/run.py $(FUZZ)
+
+# Compare 3,000 calls with stored results; STORED has the arguments of tests/stored/compare.py.
+stored: $(VENV)/.dev-installed
+	$(BIN)/python tests/stored/compare.py $(STORED)
 
 # Quick tests with the lowest versions that pyproject.toml allows, in a separate environment.
 test-lowest: $(LOWEST)/.installed
