@@ -114,8 +114,8 @@ plt.show()
 # its own band, and negative at the bands of the interferent (x) and of other analytes.
 
 print(f"input ranks {model.input_rank_} of {X.shape[1:]}")
-coef = model.to_xarray().coef
-ridge = RLSCV(cv=folds, input_rank=None).fit(X, y).to_xarray().coef
+coef = model.to_dataset().coef
+ridge = RLSCV(cv=folds, input_rank=None).fit(X, y).to_dataset().coef
 fig, axes = plt.subplots(2, 3, figsize=(9, 5), layout="constrained", sharex=True, sharey=True)
 for row, (name, values) in zip(axes, {"ridge": ridge, "tensor": coef}.items(), strict=True):
     top = float(abs(values).max())

@@ -152,7 +152,7 @@ plt.show()
 # analysis does. Maximum covariance analysis orders them by covariance, so that a strong pattern
 # of the sea can come first even if it predicts little.
 #
-# ``transform`` returns the time series of the patterns. ``to_xarray`` returns all other results
+# ``transform`` returns the time series of the patterns. ``to_dataset`` returns all other results
 # as a Dataset. Dimensions that inputs and outputs share get the suffix ``_input``.
 
 scores = model.transform(sst)
@@ -161,4 +161,4 @@ for k in range(2):
     print(
         f"driver {k + 1}: correlation {np.corrcoef(fitted, index[:, k])[0, 1]:.2f} with the scores"
     )
-print(model.to_xarray().coef.dims)
+print(model.to_dataset().coef.dims)

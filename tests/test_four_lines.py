@@ -70,7 +70,7 @@ def test_predictions_equal_those_of_a_fit_to_the_cells_of_the_sea(folder):
     land = np.zeros(sst.shape[1:], dtype=bool)
     land[LAND] = True
     assert_array_equal(np.isnan(model.coef_).all(axis=(2, 3)), land)
-    found = model.to_xarray().coef
+    found = model.to_dataset().coef
     assert found.dims == ("lat_input", "lon_input", "lat", "lon")
     assert_array_equal(found.lat_input, names["sst"].lat)
     # Coefficients that are zero on land, on the arrays alone.

@@ -192,7 +192,7 @@ def test_a_table_with_column_levels_is_a_tensor(row):
     assert_array_equal(found.to_numpy(), plain.predict(x.to_numpy()).reshape(40, -1))
     pd.testing.assert_index_equal(found.columns, y.columns)
     pd.testing.assert_index_equal(found.index, x.index)
-    intercept = model.to_xarray().intercept
+    intercept = model.to_dataset().intercept
     assert intercept.dims == ("tissue", "day")
     assert_array_equal(intercept.day, [1, 2, 4, 8])
 
@@ -200,7 +200,7 @@ def test_a_table_with_column_levels_is_a_tensor(row):
 def test_a_model_becomes_a_labelled_dataset(row):
     x, y = maps()
     model = row.make().fit(x, y)
-    found = model.to_xarray()
+    found = model.to_dataset()
     assert found.intercept.dims == ("station", "month")
     assert_array_equal(found.station, y.station)
     ranks = ("rank_feature", "rank_station", "rank_month")
@@ -226,7 +226,7 @@ def test_variables_of_a_dataset_are_a_mode():
     inputs = xr.Dataset({"sst": x, "index": x[:, 0, 0].drop_vars(["lat", "lon"])})
     outputs = xr.Dataset({"mean": y, "spread": 2 * y.rename(None)}, attrs={"source": "tests"})
     model = RLS().fit(inputs, outputs)
-    intercept = model.to_xarray().intercept
+    intercept = model.to_dataset().intercept
     assert intercept.dims == ("variable", "station", "month")
     assert intercept["variable"].to_numpy().tolist() == ["mean", "spread"]
     assert model.feature_names_in_[[0, -1]].tolist() == ["sst[lat=50.0,lon=0]", "index"]
@@ -486,7 +486,7 @@ def test_kernels_keep_labels_and_predict_arrays_of_other_libraries():
 def test_name_modes_names_the_output_modes(tmp_path):
     X, Y = toy()
     model = HOLRRCV(cv=3).fit(X, Y).name_modes(tissue=["liver", "lung", "skin"], day=None)
-    assert model.to_xarray().coef.dims == ("feature", "tissue", "day")
+    assert model.to_dataset().coef.dims == ("feature", "tissue", "day")
     assert isinstance(model.predict(X), np.ndarray)
     model.save(tmp_path / "model.holrr")
     assert_same_state(holrr.load(tmp_path / "model.holrr").labels_, model.labels_)
@@ -510,8 +510,8 @@ def test_lazy_predictions_are_dask_arrays_where_y_was_a_table():
 @pytest.mark.parametrize("model", [HOLRR(rank=2), HOLRRCV(cv=3), KernelHOLRR(rank=2)], ids=repr)
 def test_models_of_other_libraries_become_datasets(xp, model):
     X, Y = toy()
-    expected = model.fit(X, Y).to_xarray()
-    found = model.fit(xp.asarray(X), xp.asarray(Y)).to_xarray()
+    expected = model.fit(X, Y).to_dataset()
+    found = model.fit(xp.asarray(X), xp.asarray(Y)).to_dataset()
     assert set(found) == set(expected)
     for name in found:
         assert type(found[name].to_numpy()) is np.ndarray

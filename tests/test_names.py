@@ -28,7 +28,7 @@ def test_a_model_shares_its_labels_with_neither_data_nor_predictions():
     y = y.assign_coords(code=("station", np.arange(3.0), {"units": ["m"]}))
     model = RLS().fit(x, y)
     expected = model.predict(x).copy(deep=True)
-    for A in (y, model.predict(x), model.to_xarray()):
+    for A in (y, model.predict(x), model.to_dataset()):
         A["code"].values[:] = 7.0
         A["code"].attrs["units"].append("km")
         A.attrs.setdefault("levels", []).append(3)
@@ -43,10 +43,10 @@ OURS = ["feature", "rank_feature", "alpha", "coef", "core", "intercept", "mean_m
 @pytest.mark.parametrize("name", [*OURS, "factor_month", "n_month", "rank", "kernel_center"])
 def test_dimensions_may_have_the_names_of_the_dataset_of_a_model(name):
     x, y = maps()
-    plain = HOLRRCV(cv=3).fit(x, y).to_xarray()
+    plain = HOLRRCV(cv=3).fit(x, y).to_dataset()
     for pair in ((x, y.rename(station=name)), (x.rename(lat=name), y)):
         model = HOLRRCV(cv=3).fit(*pair)
-        found = model.to_xarray()
+        found = model.to_dataset()
         assert sorted(found.sizes.values()) == sorted(plain.sizes.values())
         assert len(found.data_vars) == len(plain.data_vars)
         assert model.predict(pair[0]).dims == pair[1].dims
@@ -54,7 +54,7 @@ def test_dimensions_may_have_the_names_of_the_dataset_of_a_model(name):
 
 def test_a_model_of_one_input_and_one_output_becomes_a_dataset():
     x, y = maps()
-    found = RLS().fit(x[:, 0, 0], y[:, 0, 0]).to_xarray()
+    found = RLS().fit(x[:, 0, 0], y[:, 0, 0]).to_dataset()
     assert (found.coef.dims, found.coef.shape) == ((), ())
 
 
@@ -64,14 +64,14 @@ def test_inputs_and_outputs_may_have_a_dimension_of_the_same_name():
     outputs = y.rename(station="lat").drop_vars("elevation")
     for estimator in (HOLRR(rank=2), KernelHOLRR(rank=2)):
         model = estimator.fit(inputs, outputs)
-        assert model.to_xarray().core.dims == ("rank_feature", "rank_lat", "rank_month")
+        assert model.to_dataset().core.dims == ("rank_feature", "rank_lat", "rank_month")
 
 
 def test_coordinates_of_inputs_do_not_replace_those_of_outputs():
     x, y = maps()
     x = x.assign_coords(height=10.0, elevation=("lat", [1.0, 2.0]), station=("time", np.arange(40)))
     model = RLS().fit(x, y)
-    for found in (model.predict(x), model.to_xarray()):
+    for found in (model.predict(x), model.to_dataset()):
         assert found.height == 2.0
         assert_array_equal(found.station, y.station)
         assert_array_equal(found.elevation, y.elevation)
@@ -87,7 +87,7 @@ def test_levels_of_the_same_name_are_different_modes():
     x, y = tables()
     y.columns = y.columns.set_names(["feature", "feature"])
     model = HOLRR(rank=2).fit(x, y)
-    assert model.to_xarray().coef.dims == ("feature__", "feature", "feature_")
+    assert model.to_dataset().coef.dims == ("feature__", "feature", "feature_")
     assert model.predict(x).columns.names == ["feature", "feature"]
 
 
@@ -99,7 +99,7 @@ def test_names_of_dimensions_need_not_be_text():
     inputs, outputs = xr.DataArray(matrix(x), dims=(0, 1)), xr.DataArray(y.data, dims=(0, 2, 3))
     model = RLS().fit(inputs, outputs)
     assert model.predict(inputs.T).dims == (0, 2, 3)
-    assert model.to_xarray().coef.dims == (1, 2, 3)
+    assert model.to_dataset().coef.dims == (1, 2, 3)
     assert_allclose(model.score(inputs, outputs.transpose(3, 0, 2)), RLS().fit(x, y).score(x, y))
 
 
@@ -222,7 +222,7 @@ def test_predictions_and_files_keep_labels_of_pandas(kind, tmp_path):
             assert again.score(x, y) == model.score(x, y)
             with pytest.raises(ValueError, match=r"y has other (columns|coordinates)"):
                 again.score(x, y[labels[::-1]] if y is not array else y[:, ::-1])
-    assert len(model.to_xarray().indexes["step"]) == 12
+    assert len(model.to_dataset().indexes["step"]) == 12
 
 
 def test_labels_of_pandas_are_text_without_pandas(monkeypatch, tmp_path):

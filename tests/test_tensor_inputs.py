@@ -152,7 +152,7 @@ def test_tables_with_column_levels_have_modes():
     model = RLS().fit(table.iloc[:, order], Y)
     flat = RLS().fit(X.reshape(N, -1)[:, order], Y)
     assert model.coef_.shape == (*MODES, *OUTPUTS)
-    found = model.to_xarray().coef
+    found = model.to_dataset().coef
     assert found.dims[:2] == ("site", "lag")
     for j, column in enumerate(order):
         site, lag = columns[column]
@@ -262,7 +262,7 @@ def test_a_field_with_land_to_maps_that_share_its_dimensions():
     assert model.n_features_in_ == 12
     assert model.coef_.shape == (*MODES, *OUTPUTS)
     assert_array_equal(np.isnan(model.coef_).all(axis=(2, 3)), land)
-    found = model.to_xarray()
+    found = model.to_dataset()
     assert found.coef.dims == ("lat_input", "lon_input", "lat", "lon")
     assert_array_equal(found.lat_input, sea.lat)
     assert_array_equal(found.lat, maps.lat)
@@ -333,7 +333,7 @@ def test_files_keep_modes_blocks_land_and_projections(tmp_path):
     ):
         assert one.equals(two)
     assert again.input_rank_ == {"sst": (2, 3), "index": None}
-    assert again.to_xarray().equals(model.to_xarray())
+    assert again.to_dataset().equals(model.to_dataset())
 
 
 # ---------------------------------------------------------------- ranks of input modes
@@ -559,12 +559,12 @@ def test_input_shape_holds_for_moments():
 def test_standard_errors_have_the_modes_of_the_inputs():
     sea, maps, land = field()
     model = LRR(2, missing_features="drop")
-    found = standard_errors(model, sea, maps).to_xarray()
+    found = standard_errors(model, sea, maps).to_dataset()
     assert found.coef_std_error.dims == found.coef.dims
     assert_array_equal(np.isnan(found.coef_std_error).all(("lat", "lon")), land)
     assert_array_equal(np.isnan(found.factor_feature_std_error).all("rank_feature"), land)
     blocks = {"field": sea.to_numpy()[:, ~land], "index": np.linspace(0, 1, N)}
-    found = standard_errors(LRR(2), blocks, maps).to_xarray()
+    found = standard_errors(LRR(2), blocks, maps).to_dataset()
     assert found.coef_field_std_error.shape == found.coef_field.shape
     assert found.coef_index_std_error.shape == found.coef_index.shape
     search = HOLRRCV(missing_features="drop").fit(sea, maps)

@@ -29,7 +29,7 @@ from .core.threads import few_threads_for
 from .data.arrays import is_dask
 from .data.inputs import whole_axes
 from .data.labels import Grid, Labels, free, name_by_hand, same
-from .data.relabel import relabel, to_xarray
+from .data.relabel import relabel, to_dataset
 from .data.unlabel import dims_of, has_dims
 from .data.unusual import warn_of_unusual
 from .data.validation import Names, score_errors, validate_inputs
@@ -541,32 +541,37 @@ class TensorRegressor(
         Returns
         -------
         self
-            The same estimator. Predictions remain arrays; `to_xarray` and the plots use the names.
+            The same estimator. Predictions remain arrays; `to_dataset` and the plots use the names.
 
         Examples
         --------
         >>> import numpy as np
         >>> from holrr import RLS
         >>> model = RLS().fit(np.eye(4), np.ones((4, 2, 3)))
-        >>> model.name_modes(station=["Lerwick", "Oxford"], month=None).to_xarray().coef.dims
+        >>> model.name_modes(station=["Lerwick", "Oxford"], month=None).to_dataset().coef.dims
         ('feature', 'station', 'month')
         """
         check_is_fitted(self)
         self.labels_ = name_by_hand(self.labels_, self._output_shape, coordinates)
         return self
 
-    def to_xarray(self) -> Any:
+    def to_dataset(self) -> Any:
         """Convert the fitted model to a labelled xarray Dataset.
+
+        ``to_netcdf`` and ``to_zarr`` of the Dataset write files that programs in any language
+        read, without this library. See docs/labels.md.
 
         Returns
         -------
         Dataset
             Dataset with the variables ``coef`` (unless the kernel is nonlinear), ``intercept``,
-            ``core``, one factor for each mode (``factor_`` and the name of the mode) and, for
-            searches, the held-out errors ``mean_mse`` over penalties and ranks.
+            ``noise`` (if the model estimates it), ``core``, one factor for each mode (``factor_``
+            and the name of the mode) and, for searches, the held-out errors ``mean_mse`` over
+            penalties and ranks, if the model does not come from a file. Periods and dates with time
+            zones among the labels become text. Attributes are text.
         """
         check_is_fitted(self)
-        return to_xarray(self)
+        return to_dataset(self)
 
     def save(self, path: Any) -> None:
         """Save the estimator to a file, which `holrr.load` reads.

@@ -139,7 +139,7 @@ def test_labelled_inputs_give_the_fit_of_plain_ones():
     A = labelled()
     found = holrr.HOLRRCV(cv=3).fit(Delayer(DELAYS).fit_transform(A, groups=RUNS), Y)
     plain = holrr.HOLRRCV(cv=3).fit(EXPECTED, Y)
-    assert found.to_xarray().coef.dims[:3] == ("delay", "lat", "lon")
+    assert found.to_dataset().coef.dims[:3] == ("delay", "lat", "lon")
     assert_array_equal(found.coef_, plain.coef_)
 
 

@@ -348,7 +348,7 @@ def test_standard_errors_and_names_include_own_inputs(model):
     )
     np.testing.assert_allclose(found.coef.value.reshape(model.coef_.shape), model.coef_, atol=1e-8)
     assert (found.coef.std_error > 0).all()
-    np.testing.assert_allclose(model.to_xarray()["coef"].to_numpy(), model.coef_)
+    np.testing.assert_allclose(model.to_dataset()["coef"].to_numpy(), model.coef_)
     n_parameters = model.tucker_.n_parameters + np.count_nonzero(model.own_coef_)
     assert model.n_parameters_ == min(n_parameters, model.coef_.size)
     if isinstance(model, HOLRR):

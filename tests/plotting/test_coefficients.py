@@ -81,7 +81,7 @@ def test_labels_of_the_data_are_those_of_the_picture():
     assert_allclose(display.ax_.lines[1].get_ydata(), found.coef.value[2, 1])
     by_name = CoefficientDisplay(found).plot(select={"depth": 40.0, "month": months[1]})
     assert [t.get_text() for t in by_name.ax_.get_xticklabels()] == list("abcde")
-    table = found.to_xarray()
+    table = found.to_dataset()
     assert table["coef_std_error"].dims == ("index", "depth", "month")
     assert_allclose(table["coef_std_error"], found.coef.std_error)
     maps = CoefficientDisplay(found).plot(select={"index": "b"})

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._version import __version__
 from ..core.namespace import is_numpy_array, to_numpy
 from ..extras import need
 from .arrays import comes_from, is_dask
@@ -19,7 +20,7 @@ from .labels import Grid, Labels, free, mode_coordinates, mode_names, plain, row
 from .unlabel import dimension_of_inputs, has_dims
 
 __all__ = ["by_block", "by_input", "by_input_mode", "labelled", "relabel", "row_labels"]
-__all__ += ["to_xarray"]
+__all__ += ["to_dataset"]
 
 
 def relabel(labels: Labels | None, X: Any, out: Any) -> Any:
@@ -355,9 +356,9 @@ _MAKERS: dict[str, tuple[str, Any]] = {
 # ---------------------------------------------------------------- fitted models
 
 
-def to_xarray(model: Any) -> Any:
-    """Return the fitted arrays of a model as a Dataset; see `TensorRegressor.to_xarray`."""
-    xr = need("xarray", "to_xarray needs xarray", "xarray")
+def to_dataset(model: Any) -> Any:
+    """Return the fitted arrays of a model as a Dataset; see `TensorRegressor.to_dataset`."""
+    xr = need("xarray", "to_dataset needs xarray", "xarray")
     names, labels = mode_names(model), getattr(model, "labels_", None) or Labels()
     outputs = labels.outputs or Grid(names[1:], model._output_shape)
     labelled = {k: d for k, d in enumerate(names) if k and isinstance(d, str)}  # for xarray
@@ -368,6 +369,10 @@ def to_xarray(model: Any) -> Any:
     b = model._intercept
     intercept = np.asarray(b) if isinstance(b, float) else to_numpy(b)
     found = {free("intercept", taken): (names[1:], intercept)}
+    if vars(model).get("_noise") is not None:
+        level = model._noise_level()
+        noise = np.asarray(level) if isinstance(level, float) else to_numpy(level)
+        found[free("noise", taken)] = (names[1:], noise)
     ranks = tuple(free(f"rank_{name}", taken) for name in names)
     is_kernel = hasattr(model, "dual_coef_")
     if hasattr(model, "coef_"):
@@ -392,8 +397,18 @@ def to_xarray(model: Any) -> Any:
     # Files contain no errors of all ranks.
     if {"mean_mse", getattr(model, "criterion", "cv")} & set(getattr(model, "cv_results_", ())):
         found[free("mean_mse", taken)] = _surface(model, names, coords, taken)
+    coords = {k: (entry[0], _for_files(entry[1]), *entry[2:]) for k, entry in coords.items()}
     coords = _coordinates(Grid(coords=coords))
-    return xr.Dataset(found, coords=coords, attrs={"model": repr(model)})
+    attrs = {"model": repr(model), "estimator": type(model).__name__, "holrr": __version__}
+    return xr.Dataset(found, coords=coords, attrs=attrs)
+
+
+def _for_files(values: Any) -> np.ndarray:
+    """Return labels that NetCDF and Zarr can hold: periods and dates with time zones as text."""
+    values = np.asarray(values)
+    if values.dtype.kind == "O" and any(comes_from(v, "pandas") for v in values.flat):
+        return np.array([str(v) for v in values.flat]).reshape(values.shape)
+    return values
 
 
 def _of_block(name: str, grid: Grid) -> str:

@@ -116,7 +116,7 @@ class StandardErrors:
     >>> from holrr.datasets import make_tensor_regression
     >>> X, Y = make_tensor_regression(60, 3, (4, 2), rank=2, snr=9, random_state=0)
     >>> found = standard_errors(HOLRR(rank=2), X, Y, n_groups=10)
-    >>> found.n_groups, found.rank_stability, found.to_xarray().coef_std_error.shape
+    >>> found.n_groups, found.rank_stability, found.to_dataset().coef_std_error.shape
     (10, 1.0, (3, 4, 2))
     """
 
@@ -143,9 +143,9 @@ class StandardErrors:
             raise AttributeError("rank_stability needs standard_errors(..., stability=True).")
         return float(np.mean([rank == self.rank for rank in self.ranks]))
 
-    def to_xarray(self) -> Any:
+    def to_dataset(self) -> Any:
         """Return the model as a labelled Dataset, with ``coef_std_error`` and similar arrays."""
-        found = self.model.to_xarray()
+        found = self.model.to_dataset()
         coefs, factors = (
             [name for name in found if str(name).startswith(prefix)]
             for prefix in ("coef", "factor_")

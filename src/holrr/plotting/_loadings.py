@@ -312,7 +312,7 @@ def _drawable(
     if len(long) > 2:
         raise ValueError(
             f"mode='pairs' draws curves and maps, but the {what} have the modes {long}. "
-            f"model.to_xarray() has all patterns with their coordinates."
+            f"model.to_dataset() has all patterns with their coordinates."
         )
     return _panels(U, share, [(f"{name} ({what})", x) for name, x in axes])
 
