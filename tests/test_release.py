@@ -71,7 +71,7 @@ def test_version_changelog_and_citation_agree():
     assert cited["version"] == __version__
     assert cited["license"] == PROJECT["license"]
     assert cited["preferred-citation"]["title"] == "Higher-Order Low-Rank Regression"
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[1]
+    newest = re.search(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)[1]
     assert newest == __version__
 
 
