@@ -6,11 +6,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOWEST := .venv-lowest
 PIP    := python -m pip install --quiet --disable-pip-version-check
-ARGS   ?= all --quick
+ARGS   ?= --quick
 FUZZ   ?= --cases 20000 --seed 0
 STORED ?=
 
-.PHONY: demo docs reproduce test test-site check-site test-clean test-explain test-lowest fuzz stored dist lint typecheck format bench benchmarks clean
+.PHONY: demo docs reproduce test test-site check-site test-clean test-explain test-lowest fuzz stored dist lint typecheck format benchmarks clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/python -m holrr.demo
@@ -70,13 +70,12 @@ format: $(VENV)/.dev-installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Every benchmark in turn; ARGS are the words after benchmarks/all.py, such as --list.
+# Benchmarks in turn; ARGS are words after each, such as --quick. Those of a GPU and of two checkouts
+# need arguments or hardware, see docs/benchmarks.md.
+BENCHMARKS := real_data structured peers coverage robust streams
 benchmarks: ARGS =
 benchmarks: $(VENV)/.bench-installed
-	$(BIN)/python benchmarks/all.py $(ARGS)
-
-bench: $(VENV)/.bench-installed
-	$(BIN)/python benchmarks/table.py
+	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py $(ARGS) || exit 1; done
 
 clean:
 	rm -rf $(VENV) $(LOWEST) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis build docs/gallery docs/reference/generated
@@ -90,7 +89,7 @@ $(VENV)/.demo-installed: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(VENV)/.paper-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/$(PIP) --editable ".[plot,progress,data]"
+	$(BIN)/$(PIP) --editable ".[plot,data]"
 	touch $@
 
 $(VENV)/.docs-installed: pyproject.toml | $(BIN)/python

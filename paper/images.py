@@ -8,23 +8,20 @@ colours.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV
-from holrr.datasets import load_image, make_image_regression
+from holrr.datasets import image_from_coef, load_image, make_image_regression
 
-from .running import Experiment, Unit, run, seed_for
-from .tables import Row, Table
+from .experiment import Table, Unit, grid, seed_for, summarise
 
-__all__ = ["EXPERIMENT", "Config", "Reconstruction", "read_image", "reconstruct", "table"]
-
-PAPER_SIZES = {"cross": (50, 50), "painting": (70, 44), "triangles": (70, 70)}
+SERIAL = False
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class Config:
     Parameters
     ----------
     images : tuple of str
-        Names of pictures of `holrr.datasets.load_image`, or paths of picture files.
+        Names of pictures of `holrr.datasets.load_image`.
     n_samples : int
         Size of the training set.
     noise : float
@@ -43,8 +40,6 @@ class Config:
         Ridge penalty of all methods.
     n_trials : int
         Number of draws of the data. The figure shows the first.
-    max_side : int
-        Largest side of pictures from files; larger pictures are reduced.
     seed : int
         Seed of the data.
     """
@@ -54,7 +49,6 @@ class Config:
     noise: float = 1.0
     alpha: float = 1.0
     n_trials: int = 10
-    max_side: int = 128
     seed: int = 0
 
     @classmethod
@@ -101,14 +95,14 @@ RANKS: dict[str, tuple[tuple[int, ...], tuple[tuple[int, int, int], ...]]] = {
 
 
 def reconstruct(config: Config, image: str, task: str, trial: int = 0) -> list[Reconstruction]:
-    """Return estimate one picture by every method.
+    """Estimate one picture by every method.
 
     Parameters
     ----------
     config : Config
         Settings of the experiment.
     image : str
-        Name of a picture or path of a file.
+        Name of a picture.
     task : {"channels", "rows"}
         Task of the paper.
     trial : int
@@ -121,7 +115,7 @@ def reconstruct(config: Config, image: str, task: str, trial: int = 0) -> list[R
         chosen by the same cross-validation.
     """
     X, Y, W = make_image_regression(
-        read_image(image, config.max_side),
+        image,
         task=task,
         n_samples=config.n_samples,
         noise=config.noise,
@@ -162,69 +156,7 @@ def _in_words(ranks: int | Sequence[int]) -> str:
     return str(ranks)
 
 
-def read_image(image: str, max_side: int = 128) -> NDArray[np.float64]:
-    """Load a picture by name, or read it from a file.
-
-    Matplotlib reads PNG files; other formats need pillow.
-
-    Parameters
-    ----------
-    image : str
-        Name of a picture of `load_image`, or path of a file.
-    max_side : int
-        Largest side. A larger picture from a file is reduced by averaging blocks of pixels.
-
-    Returns
-    -------
-    ndarray of shape (height, width, 3)
-        Values from 0 to 1.
-    """
-    if image in PAPER_SIZES:
-        return load_image(image)
-    if not Path(image).is_file():
-        raise FileNotFoundError(
-            f"The picture {image!r} does not exist. Pass the path of a file, or one of "
-            f"{', '.join(PAPER_SIZES)}."
-        )
-    return _shrink(_to_rgb(_pixels(image)), max_side)
-
-
-def _pixels(path: str) -> NDArray[Any]:
-    try:
-        from matplotlib.image import imread
-    except ImportError as error:
-        raise ImportError(
-            "Reading a picture needs matplotlib, which is not installed: run "
-            'pip install "holrr[plot]".'
-        ) from error
-    try:
-        return np.asarray(imread(path))
-    except Exception as error:  # pillow raises exceptions of many types
-        raise ValueError(f"{path} cannot be read as a picture: {error}") from error
-
-
-def _to_rgb(pixels: NDArray[Any]) -> NDArray[np.float64]:
-    """Convert to three channels from 0 to 1; grey is repeated, and transparency is dropped."""
-    scale = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "ui" else 1.0
-    values = pixels.astype(float) / scale
-    if values.ndim == 2:
-        values = values[:, :, None]
-    return np.repeat(values[:, :, :1], 3, axis=2) if values.shape[2] < 3 else values[:, :, :3]
-
-
-def _shrink(values: NDArray[np.float64], max_side: int) -> NDArray[np.float64]:
-    step = -(-max(values.shape[:2]) // max_side)
-    height, width = (side // step for side in values.shape[:2])
-    if min(height, width) == 0:
-        raise ValueError(
-            f"The picture of {values.shape[:2]} pixels is too narrow to be reduced to a largest "
-            f"side of {max_side}."
-        )
-    blocks = values[: height * step, : width * step].reshape(height, step, width, step, 3)
-    return blocks.mean(axis=(1, 3))
-
-
-def _units(config: Config) -> list[Unit]:
+def units(config: Config) -> list[Unit]:
     return [
         (image, task, trial)
         for image in config.images
@@ -233,46 +165,76 @@ def _units(config: Config) -> list[Unit]:
     ]
 
 
-def _run_unit(config: Config, unit: Unit) -> Table:
+def run_unit(config: Config, unit: Unit) -> Table:
     image, task, trial = unit
-    return [_row(found, image, task, trial) for found in reconstruct(config, image, task, trial)]
+    return [
+        {
+            "image": image,
+            "task": task,
+            "trial": trial,
+            "method": found.method,
+            "rank": found.rank,
+            "chosen": found.chosen,
+            "rmse": found.rmse,
+        }
+        for found in reconstruct(config, image, task, trial)
+    ]
 
 
-def _row(found: Reconstruction, image: str, task: str, trial: int) -> Row:
-    return {
-        "image": Path(image).stem,
-        "task": task,
-        "trial": trial,
-        "method": found.method,
-        "rank": found.rank,
-        "chosen": found.chosen,
-        "rmse": found.rmse,
-    }
+# ---------------------------------------------------------------- tables and figures
+
+TASKS = {
+    "channels": "An input for each of the three colours: the outputs are rows × columns of pixels",
+    "rows": "An input for each row of pixels: the outputs are columns × colours",
+}
 
 
-EXPERIMENT = Experiment("images", Config, _units, _run_unit)
+def text(rows: Table) -> str:
+    """Return a table of errors for each task."""
+    parts = []
+    for task, words in TASKS.items():
+        chosen = [
+            {**row, "label": row["method"] + ("" if row["chosen"] else f" {row['rank']}").rstrip()}
+            for row in rows
+            if row["task"] == task
+        ]
+        found = summarise(chosen, ["label", "image"], "rmse")
+        parts.append(f"{words}. Mean of {found[0]['n']} draws:\n\n{grid(found, 'label', 'image')}")
+    return "\n".join(parts)
 
 
-def table(config: Config | None = None, n_jobs: int = 1) -> Table:
-    """Compute the errors of all reconstructions.
+def figures(config: Config, rows: Table) -> dict[str, Any]:
+    """Draw the true pictures and the reconstructions of the first trial, for each task."""
+    return {task: _draw(config, task) for task in TASKS}
 
-    Parameters
-    ----------
-    config : Config, optional
-        Settings; those of the paper by default.
-    n_jobs : int, default=1
-        Number of processes.
 
-    Returns
-    -------
-    list of dict
-        Columns image, task, trial, method, rank, rmse.
+def _draw(config: Config, task: str) -> Any:
+    from matplotlib.figure import Figure
 
-    Examples
-    --------
-    >>> from paper import images
-    >>> rows = images.table(images.Config(images=("cross",), n_trials=1))
-    >>> rows[0]["method"], rows[0]["rmse"] > rows[-1]["rmse"]
-    ('RLS', True)
-    """
-    return run(EXPERIMENT, config or Config(), n_jobs=n_jobs)
+    truths = [load_image(image) for image in config.images]
+    found = [_first_trial(config, image, task) for image in config.images]
+    n_columns = 1 + max(map(len, found))
+    heights = [truth.shape[0] / truth.shape[1] + 0.28 for truth in truths]
+    figure = Figure(figsize=(1.32 * n_columns, 1.32 * sum(heights) + 0.4), layout="constrained")
+    figure.suptitle(TASKS[task], fontsize=11.5, fontweight="bold", x=0.01, ha="left")
+    grid_of_axes = figure.subplots(len(truths), n_columns, squeeze=False, height_ratios=heights)
+    for axes, truth, name, estimates in zip(
+        grid_of_axes, truths, config.images, found, strict=True
+    ):
+        for ax in axes:
+            ax.set_axis_off()
+        axes[0].imshow(truth)
+        axes[0].set_title(f"{name}\n", fontsize=8, pad=3)
+        best = min(f.rmse for f in estimates)
+        for ax, f in zip(axes[1:], estimates, strict=False):
+            ax.imshow(image_from_coef(f.coef, task))
+            weight = "bold" if f.rmse == best else "normal"
+            title = f"{f.method} {f.rank}\nerror {f.rmse:.3f}"
+            ax.set_title(title, fontsize=8, pad=3, fontweight=weight)
+    return figure
+
+
+def _first_trial(config: Config, image: str, task: str) -> list[Reconstruction]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The best penalty")
+        return reconstruct(config, image, task)

@@ -11,6 +11,7 @@ from the climatology.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -20,12 +21,11 @@ from numpy.typing import NDArray
 
 from holrr.datasets import fetch_met_office, make_forecast_windows
 
-from .meteo_methods import METHODS, SLOW, Windows
-from .running import Experiment, Unit, run, seed_for
-from .tables import Table, summarise
+from .experiment import COLOURS, FAINT, Row, Table, Unit, markdown, seed_for, summarise
+from .meteo_methods import CROSS_VALIDATED, METHODS, SLOW, Windows
+from .published import TABLE_2
 
-__all__ = ["EXPERIMENT", "Config", "draw_split", "load_weather", "summary", "table"]
-
+SERIAL = False
 N_PAST = 2
 
 
@@ -47,8 +47,6 @@ class Config:
         Sizes of the test and validation sets.
     groups : tuple of str
         Methods to run, see `METHODS`.
-    data_home : str or None
-        Folder of the station files, see `holrr.datasets.fetch_met_office`.
     seed : int
         Seed of the random splits.
     """
@@ -60,7 +58,6 @@ class Config:
     n_test: int = 50
     n_valid: int = 20
     groups: tuple[str, ...] = tuple(METHODS)
-    data_home: str | None = None
     seed: int = 0
 
     @classmethod
@@ -74,20 +71,22 @@ class Config:
         return cls(**{"n_splits": 50, "n_splits_slow": 20, **changes})
 
 
-@lru_cache(maxsize=2)
-def load_weather(data_home: str | None) -> tuple[NDArray[np.float64], NDArray[np.datetime64]]:
+@lru_cache
+def load_weather() -> tuple[NDArray[np.float64], NDArray[np.datetime64]]:
     """Return the standardised weather, (months, 16 stations, 5 variables), and the months.
 
-    Each variable is standardised over all stations and months together.
+    Each variable is standardised over all stations and months together. The station files are in
+    the folder that the variable HOLRR_METEO_DIR names. Without it, they are downloaded.
     """
-    weather = fetch_met_office(data_home, stations="complete")
+    folder = os.environ.get("HOLRR_METEO_DIR") or None
+    weather = fetch_met_office(folder, stations="complete")
     data = weather.data
     return (data - data.mean(axis=(0, 1))) / data.std(axis=(0, 1)), weather.months
 
 
 def draw_split(config: Config, k: int, n_train: int, split: int) -> Windows:
     """Draw one random split; the smaller training sets of a split are parts of the larger."""
-    data, months = load_weather(config.data_home)
+    data, months = load_weather()
     X, Y, first = make_forecast_windows(data, n_past=N_PAST, n_future=k, months=months)
     rng = np.random.default_rng(seed_for(config.seed, "meteo", k, split))
     order = rng.permutation(len(X))
@@ -107,7 +106,7 @@ def draw_split(config: Config, k: int, n_train: int, split: int) -> Windows:
     )
 
 
-def _units(config: Config) -> list[Unit]:
+def units(config: Config) -> list[Unit]:
     return [
         (k, n_train, split, group)
         for k in config.horizons
@@ -118,7 +117,7 @@ def _units(config: Config) -> list[Unit]:
     ]
 
 
-def _run_unit(config: Config, unit: Unit) -> Table:
+def run_unit(config: Config, unit: Unit) -> Table:
     k, n_train, split, group = unit
     windows = draw_split(config, k, n_train, split)
     found = METHODS[group](windows)
@@ -137,6 +136,35 @@ def _run_unit(config: Config, unit: Unit) -> Table:
     ]
 
 
+# ---------------------------------------------------------------- tables and figure
+
+# Rows of the tables, from top to bottom: (kernel, method) -> label. First those of the paper.
+PAPER_GRID = {
+    ("linear", "Trace norm"): "trace norm",
+    ("linear", "RLS"): "RLS",
+    ("linear", "LRR"): "LRR",
+    ("linear", "HOLRR"): "HOLRR",
+    ("rbf", "RLS"): "RLS, rbf",
+    ("rbf", "LRR"): "LRR, rbf",
+    ("rbf", "HOLRR"): "HOLRR, rbf",
+    ("poly", "RLS"): "RLS, poly",
+    ("poly", "LRR"): "LRR, poly",
+    ("poly", "HOLRR"): "HOLRR, poly",
+}
+OTHERS = {
+    **{
+        (f"{kernel}, wide", method): f"{label}, wide grid"
+        for (kernel, method), label in PAPER_GRID.items()
+        if kernel != "poly" and method != "Trace norm"
+    },
+    **{("cross-validated", method): f"{method}, cross-validated" for method in CROSS_VALIDATED},
+    ("climatology", "Climatology"): "climatology",
+    ("calendar", "HOLRR (ours)"): "HOLRR + calendar",
+    ("anomalies", "HOLRR (ours)"): "HOLRR on anomalies",
+}
+LABELS = {**PAPER_GRID, **OTHERS}
+
+
 def summary(rows: Table) -> Table:
     """Return the mean error of each method in each cell, and the searches at an end of the grid.
 
@@ -148,38 +176,93 @@ def summary(rows: Table) -> Table:
     Returns
     -------
     list of dict
-        Columns k, n_train, kernel, method, mean, error, n, at_edge. The last column is the number
-        of searches that chose an end of their grid, or None without a search.
+        Columns k, n_train, kernel, method, mean, error, n, at_edge and paper. The column at_edge is
+        the number of searches that chose an end of their grid, or None without a search.
     """
     by = ("k", "n_train", "kernel", "method")
     edges: dict[Unit, int] = {}
     for row in rows:
-        if row["at_edge"] not in (None, ""):  # "" if the table was read from a file
+        if row["at_edge"] is not None:
             key = tuple(row[column] for column in by)
             edges[key] = edges.get(key, 0) + row["at_edge"]
-    return [
-        {**row, "at_edge": edges.get(tuple(row[column] for column in by))}
-        for row in summarise(rows, by, "rmse")
-    ]
+    found = summarise(rows, by, "rmse")
+    for row in found:
+        row["at_edge"] = edges.get(tuple(row[column] for column in by))
+        paper = TABLE_2.get((row["k"], row["n_train"]), {})
+        row["paper"] = paper.get((row["kernel"], row["method"]))
+    return found
 
 
-EXPERIMENT = Experiment("meteo", Config, _units, _run_unit)
+def text(rows: Table) -> str:
+    """Return the table of the paper, a table of our additions, and the searches at an end."""
+    found = summary(rows)
+    parts = []
+    for title, labels in (("the paper's in brackets", PAPER_GRID), ("additions", OTHERS)):
+        parts += [f"RMSE, mean of {max(r['n'] for r in found)} splits, {title}:\n"]
+        parts += [_grid(found, labels), f"At an end of the grid: {_edges(found, labels)}.\n"]
+    return "\n".join(parts)
 
 
-def table(config: Config | None = None, n_jobs: int = 1) -> Table:
-    """Compute the test errors of all methods on all splits.
+def _grid(found: Table, labels: dict[tuple[str, str], str]) -> str:
+    cells = list(dict.fromkeys((row["k"], row["n_train"]) for row in found))
+    body = []
+    for key, label in labels.items():
+        of_method = {(r["k"], r["n_train"]): r for r in found if (r["kernel"], r["method"]) == key}
+        if of_method:
+            body.append([label, *(_cell(of_method[cell]) for cell in cells)])
+    return markdown(["", *(f"k={k}, N={n}" for k, n in cells)], body)
 
-    Parameters
-    ----------
-    config : Config, optional
-        Settings; those of the paper by default.
-    n_jobs : int, default=1
-        Number of processes.
 
-    Returns
-    -------
-    list of dict
-        Columns k, n_train, split, kernel, method, rmse and at_edge. The last column is 1 if the
-        search chose an end of its grid, 0 if not, and None without a search.
-    """
-    return run(EXPERIMENT, config or Config(), n_jobs=n_jobs)
+def _cell(row: Row) -> str:
+    paper = "" if row["paper"] is None else f" ({row['paper']:.4f})"
+    return f"{row['mean']:.4f}±{row['error']:.4f}{paper}"
+
+
+def _edges(found: Table, labels: dict[tuple[str, str], str]) -> str:
+    words = []
+    for key, label in labels.items():
+        rows = [r for r in found if (r["kernel"], r["method"]) == key and r["at_edge"] is not None]
+        if rows:
+            count, n = sum(r["at_edge"] for r in rows), sum(r["n"] for r in rows)
+            words.append(f"{label.replace(', ', ' ')} {count} of {n}")
+    return ", ".join(words)
+
+
+def figures(config: Config, rows: Table) -> dict[str, Any]:
+    """Draw one panel for each cell of the table of the paper."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    found = summary(rows)
+    keys = [k for k in LABELS if any((row["kernel"], row["method"]) == k for row in found)]
+    figure = Figure(
+        figsize=(
+            3.3 * len(config.horizons) + 1.2,
+            (0.2 * len(keys) + 0.75) * len(config.sizes) + 0.4,
+        ),
+        layout="constrained",
+    )
+    grid = figure.subplots(
+        len(config.sizes), len(config.horizons), squeeze=False, sharex=True, sharey=True
+    )
+    ring: dict[str, Any] = {"mfc": "none", "mec": FAINT, "mew": 1.5, "ms": 9}
+    for axes, size in zip(grid, config.sizes, strict=True):
+        for ax, k in zip(axes, config.horizons, strict=True):
+            for row in (r for r in found if (r["k"], r["n_train"]) == (k, size)):
+                height = keys.index((row["kernel"], row["method"]))
+                colour = COLOURS.get(row["method"], FAINT)
+                ax.errorbar(
+                    row["mean"], height, xerr=row["error"], fmt="o", capsize=2.5, color=colour
+                )
+                if row["paper"] is not None:
+                    ax.plot(row["paper"], height, "o", **ring)
+            ax.set_yticks(range(len(keys)), [LABELS[key] for key in keys])
+            ax.grid(visible=True, axis="x")
+            ax.set_title(f"next {k} month{'' if k == 1 else 's'}, N = {size}", loc="left")
+    grid[0, 0].invert_yaxis()
+    for ax in grid[-1]:
+        ax.set_xlabel("RMSE on the test set")
+    ours = Line2D([], [], marker="o", color=FAINT, label="this library, with standard error")
+    paper = Line2D([], [], linestyle="", marker="o", label="the paper", **ring)
+    figure.legend(handles=[ours, paper], loc="outside lower center", ncols=2)
+    return {"rmse": figure}

@@ -17,11 +17,10 @@ import numpy as np
 from holrr import HOLRR, LRR, MLMTNC, RLS, TraceNormRegression
 from holrr.datasets import make_tensor_regression
 
+from .experiment import COLOURS, FAINT, Table, Unit, markdown, seed_for
 from .published import TABLE_1
-from .running import Experiment, Unit, run, seed_for
-from .tables import Table
 
-__all__ = ["EXPERIMENT", "Config", "table"]
+SERIAL = True
 
 RANKS = {(10, 10, 10, 10): (6, 4, 4, 8), (3, 70, 70): (3, 8, 8), (160, 5, 16, 5): (10, 3, 6, 4)}
 
@@ -86,11 +85,11 @@ def _rank_for(size: tuple[int, ...]) -> tuple[int, ...]:
     return RANKS.get(size, tuple((d + 1) // 2 for d in size))
 
 
-def _units(config: Config) -> list[Unit]:
+def units(config: Config) -> list[Unit]:
     return [tuple(size) for size in config.sizes]
 
 
-def _run_unit(config: Config, unit: Unit) -> Table:
+def run_unit(config: Config, unit: Unit) -> Table:
     rank = _rank_for(unit)
     X, Y = make_tensor_regression(
         config.n_samples,
@@ -137,27 +136,47 @@ def medians(rows: Table) -> dict[str, dict[str, float]]:
     }
 
 
-EXPERIMENT = Experiment("runtime", Config, _units, _run_unit, serial=True)
+# ---------------------------------------------------------------- table and figure
 
 
-def table(config: Config | None = None) -> Table:
-    """Measure the seconds of every fit.
+def _paper(size: str) -> dict[str, float]:
+    found = {_words(shape): times for shape, times in TABLE_1.items()}.get(size, {})
+    return {method: seconds for method, seconds in found.items() if seconds is not None}
 
-    Parameters
-    ----------
-    config : Config, optional
-        Settings; the sizes of the paper by default.
 
-    Returns
-    -------
-    list of dict
-        Columns size, method, repeat, seconds.
+def text(rows: Table) -> str:
+    """Return seconds, those of the paper in brackets, and ratios to HOLRR."""
+    found = medians(rows)
 
-    Examples
-    --------
-    >>> from paper import runtime
-    >>> rows = runtime.table(runtime.Config(sizes=((4, 3, 3),), n_repeats=2, n_repeats_slow=1))
-    >>> sorted({row["method"] for row in rows})
-    ['HOLRR', 'HOLRR (paper)', 'LRR', 'MLMT-NC', 'RLS', 'Trace norm']
-    """
-    return run(EXPERIMENT, config or Config())
+    def cell(size: str, method: str) -> str:
+        seconds, paper = found[size][method], _paper(size).get(method)
+        brackets = "" if paper is None else f" ({paper:g})"
+        return f"{seconds:.2g}{brackets}, {seconds / found[size]['HOLRR']:.2g}"
+
+    methods = next(iter(found.values()))
+    body = [[method, *(cell(size, method) for size in found)] for method in methods]
+    return "Seconds, those of the paper, and the ratio to HOLRR:\n\n" + markdown(["", *found], body)
+
+
+def figures(config: Config, rows: Table) -> dict[str, Any]:
+    """Draw a panel for each size, with dots for this library and rings for the paper."""
+    from matplotlib.figure import Figure
+
+    times = medians(rows)
+    figure = Figure(figsize=(3.5 * len(times) + 0.6, 3.1), layout="constrained")
+    axes = figure.subplots(1, len(times), squeeze=False, sharey=True)[0]
+    for ax, (size, ours) in zip(axes, times.items(), strict=True):
+        names, paper = list(ours), _paper(size)
+        known = {name: paper[name] for name in names if name in paper}
+        ax.hlines(list(known), [ours[n] for n in known], list(known.values()), color=FAINT, lw=1)
+        ax.plot(list(ours.values()), names, "o", color=FAINT, ms=7, label="this library")
+        ax.scatter(list(ours.values()), names, s=49, c=[COLOURS[n] for n in names], zorder=3)
+        ring = {"mfc": "none", "mec": FAINT, "mew": 1.6, "ms": 8}
+        ax.plot(list(known.values()), list(known), "o", label="the paper", **ring)
+        ax.set_xscale("log")
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.set_title(size.replace(" x ", " × "), loc="left")
+        ax.set_xlabel("seconds")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    return {"seconds": figure}

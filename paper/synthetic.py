@@ -8,6 +8,7 @@ table also has the error against the outputs without noise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +27,9 @@ from holrr import (
 )
 from holrr.datasets import make_tensor_regression
 
-from .running import Experiment, Unit, run, seed_for
-from .tables import Table
+from .experiment import COLOURS, Row, Table, Unit, grid, seed_for, summarise
 
-__all__ = ["EXPERIMENT", "LINEAR_METHODS", "NONLINEAR_METHODS", "Config", "table"]
+SERIAL = False
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ NONLINEAR_METHODS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def _methods(config: Config, panel: str) -> dict[str, Callable[[int], Any]]:
+def methods_of(config: Config, panel: str) -> dict[str, Callable[[int], Any]]:
     if panel == "nonlinear":
         return NONLINEAR_METHODS
     slow = panel in config.slow_methods
@@ -182,21 +182,21 @@ def _noise(config: Config, panel: str) -> dict[str, Any]:
     return noise
 
 
-def _units(config: Config) -> list[Unit]:
+def units(config: Config) -> list[Unit]:
     return [
         (panel, size, trial, method)
         for panel in config.panels
         for size in config.sizes
         for trial in range(config.n_trials)
-        for method in _methods(config, panel)
+        for method in methods_of(config, panel)
     ]
 
 
-def _run_unit(config: Config, unit: Unit) -> Table:
+def run_unit(config: Config, unit: Unit) -> Table:
     panel, size, trial, method = unit
     data = draw_data(config, panel, trial)
     test, train = slice(config.n_test), slice(config.n_test, config.n_test + size)
-    model = _methods(config, panel)[method](config.n_folds)
+    model = methods_of(config, panel)[method](config.n_folds)
     predicted = model.fit(data.X[train], data.Y[train]).predict(data.X[test])
     return [
         {
@@ -214,32 +214,98 @@ def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-EXPERIMENT = Experiment("synthetic", Config, _units, _run_unit)
+# ---------------------------------------------------------------- tables and figure
+
+PANELS = {
+    "linear": "Linear data of the paper",
+    "nonlinear": "Nonlinear data of the paper",
+    "noisy": "Linear, noise as strong as the signal",
+    "anisotropic": "Linear, noise in a few directions",
+}
+# Error against noisy test outputs, as in the paper, or against outputs without noise.
+VALUES = {
+    "linear": "rmse",
+    "nonlinear": "rmse",
+    "noisy": "rmse_to_signal",
+    "anisotropic": "rmse_to_signal",
+}
 
 
-def table(config: Config | None = None, n_jobs: int = 1) -> Table:
-    """Compute the test errors of all methods, sizes and trials.
+def means(rows: Table, panel: str) -> Table:
+    """Return mean and standard error of each method and size of the training set."""
+    chosen = [row for row in rows if row["panel"] == panel]
+    return summarise(chosen, ["method", "n_train"], VALUES[panel])
 
-    Parameters
-    ----------
-    config : Config, optional
-        Settings; those of the paper by default.
-    n_jobs : int, default=1
-        Number of processes.
 
-    Returns
-    -------
-    list of dict
-        Columns panel, n_train, trial, method, rmse, rmse_to_signal.
+def text(rows: Table) -> str:
+    """Return a table of errors for each panel."""
+    parts = []
+    for panel in dict.fromkeys(row["panel"] for row in rows):
+        found = means(rows, panel)
+        what = "RMSE" if VALUES[panel] == "rmse" else "RMSE to the outputs without noise"
+        parts.append(
+            f"{PANELS[panel]}, {what}, mean of {found[0]['n']} trials:\n\n"
+            f"{grid(found, 'method', 'n_train', 'N = ')}"
+        )
+    return "\n".join(parts)
 
-    Examples
-    --------
-    >>> from paper import synthetic
-    >>> tiny = synthetic.Config(panels=("linear",), sizes=(20,), n_trials=1, slow_methods=())
-    >>> rows = synthetic.table(tiny)
-    >>> [row["method"] for row in rows]
-    ['RLS', 'LRR', 'HOLRR (paper)', 'HOLRR (ours)', 'HOLRR (refined)']
-    >>> rows[-1]["rmse"] < rows[0]["rmse"]
-    True
-    """
-    return run(EXPERIMENT, config or Config(), n_jobs=n_jobs)
+
+# Markers of different size, some hollow, so that coinciding lines are all visible.
+MARKS: dict[str, dict[str, Any]] = {
+    "RLS": {"marker": "s"},
+    "LRR": {"marker": "^"},
+    "Trace norm": {"marker": "v"},
+    "MLMT-NC": {"marker": "D", "markersize": 9.5, "markerfacecolor": "none"},
+    "HOLRR (paper)": {"marker": "o", "markersize": 7, "markerfacecolor": "none", "linestyle": "--"},
+    "HOLRR (ours)": {"marker": "o", "markersize": 4},
+    "HOLRR (refined)": {"marker": "x", "markersize": 7, "linestyle": ":"},
+}
+
+
+def figures(config: Config, rows: Table) -> dict[str, Any]:
+    """Draw error against the size of the training set, with a panel for each kind of data."""
+    from matplotlib.figure import Figure
+
+    n_rows, n_columns = math.ceil(len(config.panels) / 2), min(2, len(config.panels))
+    figure = Figure(figsize=(4.9 * n_columns, 3.3 * n_rows + 0.5), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False)
+    handles: dict[str, Any] = {}
+    for ax, panel in zip(axes.flat, config.panels, strict=False):
+        handles |= _draw_panel(ax, config, panel, means(rows, panel))
+    for ax in axes.flat[len(config.panels) :]:
+        ax.set_axis_off()
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
+    return {"rmse": figure}
+
+
+def _draw_panel(ax: Any, config: Config, panel: str, found: list[Row]) -> dict[str, Any]:
+    is_paper = VALUES[panel] == "rmse"
+    handles = {}
+    for method in dict.fromkeys(row["method"] for row in found):
+        line = [row for row in found if row["method"] == method]
+        handles[method] = ax.errorbar(
+            [row["n_train"] for row in line],
+            [row["mean"] for row in line],
+            yerr=[0.0 if math.isnan(row["error"]) else row["error"] for row in line],
+            color=COLOURS[method],
+            capsize=2,
+            zorder=4 if method.startswith("HOLRR") else 2,
+            **MARKS[method],
+        )
+    if is_paper:
+        # No prediction can have a lower error than the noise, which is the same in every trial.
+        handles["noise"] = ax.axhline(config.noise_level, color="#8b949e", lw=1, ls=":")
+    ax.set_xscale("log")
+    ax.set_xticks(config.sizes, [str(n) for n in config.sizes])
+    ax.minorticks_off()
+    if not is_paper:
+        ax.set_yscale("log")
+        ticks = [
+            t for t in (0.05, 0.1, 0.2, 0.5, 1, 2, 5) if ax.get_ylim()[0] < t < ax.get_ylim()[1]
+        ]
+        ax.set_yticks(ticks, [f"{t:g}" for t in ticks])
+        ax.minorticks_off()
+    ax.set_title(PANELS[panel], loc="left")
+    ax.set_xlabel("size of the training set")
+    ax.set_ylabel("RMSE on the test set" if is_paper else "RMSE to the noiseless test set")
+    return handles

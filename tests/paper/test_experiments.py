@@ -1,25 +1,117 @@
-"""Each experiment end to end on tiny settings."""
+"""Each experiment end to end on tiny settings; the same seed gives the same numbers."""
 
 import csv
-import io
 import math
 
 import numpy as np
 import pytest
-from tiny import tiny_images, tiny_meteo, tiny_runtime, tiny_synthetic
 
 from holrr import HOLRR, HOLRRCV, RLS, RLSCV, KernelRLSCV, TraceNormRegressionCV
 from paper import images, meteo, runtime, synthetic
-from paper.meteo_methods import (
-    ALPHAS,
-    METHODS,
-    Windows,
-    by_validation,
-    climatology,
-    on_sphere,
-)
+from paper.experiment import main, mean_and_error, run, seed_for, summarise, write_csv
+from paper.meteo_methods import ALPHAS, METHODS, Windows, by_validation, climatology, on_sphere
 from paper.published import TABLE_2
-from paper.tables import mean_and_error, read_csv, summarise, to_csv
+
+
+def tiny_synthetic(**changes):
+    tiny = {"sizes": (15, 25), "n_trials": 2, "n_test": 20, "shape": (4, 3, 4), "rank": (2, 2, 2)}
+    tiny |= {"n_inputs": 2, "nonlinear_rank": (2, 2, 2), "n_noise_directions": 1}
+    return synthetic.Config(**{**tiny, **changes})
+
+
+def tiny_images(**changes):
+    return images.Config(**{"images": ("cross",), "n_trials": 2, "n_samples": 60, **changes})
+
+
+def tiny_runtime(**changes):
+    tiny = {"sizes": ((4, 3, 3), (3, 5, 4)), "n_repeats": 2, "n_repeats_slow": 1}
+    return runtime.Config(**{**tiny, **changes})
+
+
+def tiny_meteo(**changes):
+    tiny = {"horizons": (1, 3), "sizes": (30,), "n_splits": 2, "n_splits_slow": 1}
+    return meteo.Config(**{**tiny, **changes})
+
+
+# ---------------------------------------------------------------- runs
+
+
+def linear(**changes):
+    few = {"panels": ("linear", "noisy"), "sizes": (15,), "slow_methods": ()}
+    return tiny_synthetic(**{**few, **changes})
+
+
+def test_the_table_does_not_depend_on_the_number_of_processes():
+    one = run(synthetic, linear(), n_jobs=1)
+    assert one == run(synthetic, linear(), n_jobs=2)
+    assert len(one) == 2 * 2 * 5
+
+
+def test_another_seed_gives_other_numbers():
+    assert run(synthetic, linear(seed=1)) != run(synthetic, linear())
+
+
+def test_a_trial_does_not_depend_on_the_number_of_trials():
+    few, many = run(synthetic, linear(n_trials=1)), run(synthetic, linear(n_trials=2))
+    assert few == [row for row in many if row["trial"] == 0]
+
+
+def test_seeds_of_different_places_differ():
+    places = [("synthetic", "linear", 0), ("synthetic", "linear", 1), ("synthetic", "noisy", 0)]
+    seeds = {seed_for(s, *place) for s in (0, 1) for place in places}
+    assert len(seeds) == 6
+
+
+def tables(text):
+    """The rows of each Markdown table of a text."""
+    blocks = text.split("\n\n")
+    return [block.strip().splitlines()[2:] for block in blocks if block.startswith("|")]
+
+
+def test_the_command_writes_tables_and_pictures(tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    words = ["--quick", "--jobs", "1", "--out", str(tmp_path)]
+    assert main({"runtime": runtime, "images": images}, ["runtime"], words) == 0
+    (rows,) = tables(capsys.readouterr().out)
+    assert [row.split(" | ")[0] for row in rows][-2:] == ["| HOLRR", "| HOLRR (paper)"]
+    found = {path.name for path in tmp_path.iterdir()}
+    assert found == {"runtime.csv", "runtime_seconds.png", "runtime_seconds_dark.png"}
+
+
+def test_an_experiment_without_data_is_left_out(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+    def offline():
+        raise FileNotFoundError("no station files")
+
+    monkeypatch.setattr(meteo, "load_weather", offline)
+    words = ["--quick", "--jobs", "1", "--out", str(tmp_path)]
+    assert main({"meteo": meteo}, ["meteo"], words) == 1
+    assert "meteo is left out: no station files" in capsys.readouterr().err
+
+
+def test_an_unknown_experiment_is_named(capsys):
+    with pytest.raises(SystemExit):
+        main({"meteo": meteo}, ["meteo"], ["everything"])
+    assert "'everything' is none of the experiments meteo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("experiment", "config", "n_tables", "n_axes"),
+    [
+        (synthetic, tiny_synthetic(n_trials=1, slow_methods=()), 4, 4),
+        (images, tiny_images(n_trials=1), 2, 11),
+        (runtime, tiny_runtime(), 1, 2),
+    ],
+    ids=["synthetic", "images", "runtime"],
+)
+def test_every_experiment_has_tables_and_figures(experiment, config, n_tables, n_axes):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    rows = run(experiment, config)
+    assert len(tables(experiment.text(rows))) == n_tables
+    for figure in experiment.figures(config, rows).values():
+        assert len([ax for ax in figure.axes if ax.has_data()]) >= n_axes - 1
+
 
 # ---------------------------------------------------------------- tables
 
@@ -35,11 +127,11 @@ def test_summary_is_the_mean_and_its_standard_error():
 
 
 def test_csv_keeps_every_digit_and_all_columns(tmp_path):
-    rows = [{"a": 1, "b": "x, y"}, {"a": 2, "c": 1 / 3}]
-    text = to_csv(rows)
-    assert next(csv.reader(io.StringIO(text))) == ["a", "b", "c"]
-    (tmp_path / "t.csv").write_text(text)
-    assert read_csv(tmp_path / "t.csv")[1] == {"a": 2, "b": "", "c": 1 / 3}
+    write_csv(tmp_path / "t.csv", [{"a": 1, "b": "x, y"}, {"a": 2, "c": 1 / 3}])
+    with (tmp_path / "t.csv").open(newline="") as file:
+        head, _, row = csv.reader(file)
+    assert head == ["a", "b", "c"]
+    assert (row[0], row[1], float(row[2])) == ("2", "", 1 / 3)
 
 
 # ---------------------------------------------------------------- synthetic
@@ -47,7 +139,7 @@ def test_csv_keeps_every_digit_and_all_columns(tmp_path):
 
 def test_synthetic_has_a_row_for_every_method_size_and_trial():
     config = tiny_synthetic(sizes=(15,), n_trials=1, slow_methods=("linear",))
-    rows = synthetic.table(config)
+    rows = run(synthetic, config)
     by_panel = {p: {r["method"] for r in rows if r["panel"] == p} for p in config.panels}
     assert by_panel["linear"] == set(synthetic.LINEAR_METHODS)
     assert by_panel["linear"] - by_panel["noisy"] == {"Trace norm", "MLMT-NC"}
@@ -73,7 +165,7 @@ def test_noise_as_a_variance_is_its_root_as_a_standard_deviation():
 
 
 def test_images_reconstruct_by_every_method_at_the_papers_ranks():
-    rows = images.table(tiny_images(n_trials=1))
+    rows = run(images, tiny_images(n_trials=1))
     found = {(r["task"], r["method"], r["rank"]) for r in rows if not r["chosen"]}
     assert {("channels", "LRR", "1"), ("channels", "HOLRR", "(3,1,1)")} <= found
     assert {("rows", "LRR", "2"), ("rows", "HOLRR", "(4,4,3)"), ("rows", "RLS", "")} <= found
@@ -93,37 +185,17 @@ def test_image_errors_are_those_of_the_coefficients():
     assert found.rmse == pytest.approx(np.sqrt(np.mean((by_hand - W) ** 2)))
 
 
-def test_a_picture_file_of_the_user_is_read_and_shrunk(tmp_path):
-    from matplotlib.image import imsave
-
-    path = str(tmp_path / "mine.png")
-    imsave(path, np.random.default_rng(0).random((60, 90, 3)))
-    assert images.read_image(path, max_side=30).shape == (20, 30, 3)
-    imsave(path, np.linspace(0, 1, 24).reshape(4, 6), cmap="gray")
-    picture = images.read_image(path)
-    assert picture.shape == (4, 6, 3)
-    assert picture.min() >= 0
-    assert picture.max() <= 1
-    rows = images.table(tiny_images(images=(path,), n_trials=1))
-    assert {r["image"] for r in rows} == {"mine"}
-    # Ranks that the picture cannot have are left out.
-    assert ("rows", "LRR", "8") not in {(r["task"], r["method"], r["rank"]) for r in rows}
-
-
-def test_a_file_that_is_no_picture_is_refused(tmp_path):
-    path = tmp_path / "no.png"
-    path.write_text("words")
-    with pytest.raises(ValueError, match="cannot be read as a picture"):
-        images.read_image(str(path))
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        images.read_image("nowhere.png")
+def test_ranks_that_a_picture_cannot_have_are_left_out():
+    found = {(name, rank) for name, rank, _ in images._models(tiny_images(), "rows", (3, 9, 3))}
+    assert {("LRR", "3"), ("HOLRR", "(2,2,2)")} <= found
+    assert not {("LRR", "4"), ("HOLRR", "(4,4,3)")} & found
 
 
 # ---------------------------------------------------------------- runtime
 
 
 def test_runtime_times_every_method_at_every_size():
-    rows = runtime.table(tiny_runtime())
+    rows = run(runtime, tiny_runtime())
     times = runtime.medians(rows)
     assert set(times) == {"4 x 3 x 3", "3 x 5 x 4"}
     assert all(len(methods) == 6 for methods in times.values())
@@ -202,22 +274,22 @@ def test_a_search_that_ends_on_an_edge_of_its_grid_is_detected(windows):
     assert by_validation(TraceNormRegressionCV([1e-3, 1e-2], tol=1e-3), windows).at_edge
 
 
-def test_the_summary_counts_searches_on_an_edge_before_and_after_a_file(tmp_path):
+def test_the_summary_counts_searches_on_an_edge():
     common = {"k": 1, "n_train": 50}
     rows = [
-        {**common, "split": 0, "kernel": "linear", "method": "RLS", "rmse": 1.0, "at_edge": 1},
-        {**common, "split": 1, "kernel": "linear", "method": "RLS", "rmse": 3.0, "at_edge": 1},
-        {**common, "split": 0, "kernel": "rbf", "method": "RLS", "rmse": 1.0, "at_edge": 0},
-        {**common, "split": 0, "kernel": "c", "method": "C", "rmse": 1.0, "at_edge": None},
+        {**common, "kernel": "linear", "method": "RLS", "rmse": 1.0, "at_edge": 1},
+        {**common, "kernel": "linear", "method": "RLS", "rmse": 3.0, "at_edge": 1},
+        {**common, "kernel": "rbf", "method": "RLS", "rmse": 1.0, "at_edge": 0},
+        {**common, "kernel": "climatology", "method": "Climatology", "rmse": 1.0, "at_edge": None},
     ]
-    (tmp_path / "t.csv").write_text(to_csv(rows))
-    for table in (rows, read_csv(tmp_path / "t.csv")):
-        found = meteo.summary(table)
-        assert [(r["mean"], r["n"], r["at_edge"]) for r in found] == [
-            (2.0, 2, 2),
-            (1.0, 1, 0),
-            (1.0, 1, None),
-        ]
+    found = meteo.summary(rows)
+    assert [(r["mean"], r["n"], r["at_edge"]) for r in found] == [
+        (2, 2, 2),
+        (1, 1, 0),
+        (1, 1, None),
+    ]
+    assert [r["paper"] for r in found] == [0.6481, 0.6081, None]
+    assert "RLS 2 of 2, RLS rbf 0 of 1" in meteo.text(rows)
 
 
 def test_products_on_the_sphere_are_the_normalised_polynomial_kernel():
@@ -228,9 +300,8 @@ def test_products_on_the_sphere_are_the_normalised_polynomial_kernel():
 
 
 def test_meteo_on_the_real_files(meteo_dir):
-    config = tiny_meteo(meteo_dir)
-    rows = meteo.table(config)
-    data, months = meteo.load_weather(str(meteo_dir))
+    rows = run(meteo, tiny_meteo())
+    data, months = meteo.load_weather()
     assert data.shape == (492, 16, 5)
     assert len(months) == 492
     np.testing.assert_allclose(data.mean(axis=(0, 1)), 0, atol=1e-12)
@@ -241,6 +312,7 @@ def test_meteo_on_the_real_files(meteo_dir):
         "Trace norm",
     }
     assert all(0.3 < r["rmse"] < 1 for r in rows)
+    assert len(tables(meteo.text(rows))) == 2
     # With the paper's penalties the linear searches end at 10, and more would have been better.
     found = {(r["kernel"], r["method"]): r for r in meteo.summary(rows) if r["k"] == 1}
     for method in ("RLS", "LRR", "HOLRR"):
@@ -249,9 +321,9 @@ def test_meteo_on_the_real_files(meteo_dir):
         assert wide["mean"] < narrow["mean"] - 0.01
 
 
-def test_splits_are_disjoint_and_nested_in_size(meteo_dir):
-    config = tiny_meteo(meteo_dir)
-    small, large = (meteo.draw_split(config, 3, n, 0) for n in (50, 100))
+@pytest.mark.usefixtures("meteo_dir")
+def test_splits_are_disjoint_and_nested_in_size():
+    small, large = (meteo.draw_split(tiny_meteo(), 3, n, 0) for n in (50, 100))
     np.testing.assert_array_equal(small.test, large.test)
     np.testing.assert_array_equal(small.train, large.train[:50])
     parts = [set(p.tolist()) for p in (large.test, large.valid, large.train)]

@@ -1,1 +1,0 @@
-"""Figures of the experiments, which need matplotlib."""
