@@ -195,7 +195,6 @@ def takes_huber(row):
 
 
 @pytest.mark.parametrize("case", params(takes_huber))
-@defect("residuals are differences of squares")
 def test_robust_weights_do_not_depend_on_the_order_of_rows(case):
     for seed in range(40, 46):
         X, Y = linear_problem(15, 60, (4,), noise=1.0, seed=seed)
@@ -206,8 +205,6 @@ def test_robust_weights_do_not_depend_on_the_order_of_rows(case):
     "case",
     params(
         takes_huber,
-        broken=lambda row: row.params.get("alpha") != 0,
-        reason="residuals are differences of squares",
     ),
 )
 def test_robust_weights_do_not_depend_on_the_units_of_y(case):

@@ -82,11 +82,6 @@ def without_weight(case: Case) -> bool:
 
 KNOWN = [
     Known(
-        "robust weights with no more samples than inputs are those of rounding errors",
-        lambda case, relation, reason: case.robust and weighted(case) <= case.X.shape[1] + 1,
-        Shown("RLS()", ("fewer_samples_than_inputs", "robust_loss"), 2, "permuted_rows"),
-    ),
-    Known(
         "pooled intervals of overlapping splits depend on the order of the rows",
         lambda case, relation, reason: (
             "other_splits" in case.features and about(reason, "lower pooled", "upper pooled")
@@ -210,6 +205,7 @@ MENDED: list[Shown] = [
     Shown("RLS()", ("own_inputs", "constant_input", "real_weights"), 1, "permuted_rows"),
     Shown("RLS()", ("scalar_outputs", "batches"), 0, "saved_is_loaded"),
     Shown("RLSCV(", ("penalties_of_blocks", "constant_input", "outputs_without_signal"), 2, "fit"),
+    Shown("RLS()", ("fewer_samples_than_inputs", "robust_loss"), 2, "permuted_rows"),
 ]
 
 

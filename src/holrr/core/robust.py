@@ -252,9 +252,11 @@ class _Ridge:
 def _choose_penalty(ridge: _Ridge, Y: np.ndarray, last: _Residuals) -> float:
     """Return the penalty that minimises the weighted sum of squared held-out residuals.
 
-    A sample has the fitted values ``b'C`` with one vector b for all outputs. The squares of
-    ``y - b'C`` add up to ``y'y - 2 b'Cy + b'CC'b``. If there are many samples, a subset with
-    residuals of all sizes is used.
+    A sample has the fitted values ``b'C`` with one vector b for all outputs. With an orthonormal
+    basis Q of the rows of C, its residual has the part ``y - y QQ'``, which does not depend on the
+    penalty, and ``y Q - b'C Q``. Both are computed from the sample itself: with fewer samples than
+    inputs, residuals are so small that differences of sums of squares have no accurate digits. If
+    there are many samples, a subset with residuals of all sizes is used.
 
     Parameters
     ----------
@@ -265,20 +267,25 @@ def _choose_penalty(ridge: _Ridge, Y: np.ndarray, last: _Residuals) -> float:
     """
     step = -(-len(Y) // _N_JUDGED)
     rows = np.argsort(last.mean_squares, kind="stable")[step // 2 :: step]
-    m, n = ridge.lam.size, rows.size
-    squares, products, gram = np.zeros(n), np.zeros((n, m)), np.zeros((m, m))
-    for columns in _blocks(Y):
+
+    def centred(columns: slice) -> np.ndarray:
         part = Y[:, columns] / last.scale[columns]
-        part -= ridge.share @ part
-        C, part = ridge.projected(part), part[rows]
-        squares += np.square(part).sum(axis=1)
-        products += part @ C.T
-        gram += C @ C.T
+        return part - ridge.share @ part
+
+    C = np.empty((ridge.lam.size, Y.shape[1]))
+    for columns in _blocks(Y):
+        C[:, columns] = ridge.projected(centred(columns))
+    Q, R = np.linalg.qr(C.T)  # CQ = R'
+    inside, outside = np.zeros((rows.size, Q.shape[1])), np.zeros(rows.size)
+    for columns in _blocks(Y):
+        inside += centred(columns)[rows] @ Q[columns]
+    for columns in _blocks(Y):
+        outside += np.square(centred(columns)[rows] - inside @ Q[columns].T).sum(axis=1)
     errors = []
     for alpha in ridge.penalties:
-        b = ridge.T[rows] / (ridge.lam + alpha)
-        e = squares + (b * (b @ gram - 2 * products)).sum(axis=1)
-        errors.append(ridge.w[rows] @ (np.maximum(e, 0.0) / ridge.remainder(alpha, rows) ** 2))
+        fitted = (ridge.T[rows] / (ridge.lam + alpha)) @ R.T
+        e = outside + np.square(inside - fitted).sum(axis=1)
+        errors.append(ridge.w[rows] @ (e / ridge.remainder(alpha, rows) ** 2))
     return float(ridge.penalties[int(np.argmin(errors))])
 
 
