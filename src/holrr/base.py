@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from .core.sparse import dense_rows, is_sparse
 from .core.state import PlainState
 from .core.tensor import Tucker
 from .core.threads import few_threads_for
-from .data.arrays import is_dask
+from .data.arrays import comes_from, is_dask
 from .data.inputs import whole_axes
 from .data.labels import Grid, Labels, free, name_by_hand, same
 from .data.relabel import relabel, to_dataset
@@ -61,6 +61,12 @@ class TensorRegressor(
     _output_weight: np.ndarray | None = None  # output weights of the fit, (d1, ..., dp)
     _own: OwnCoefficients | None = None  # coefficients of own inputs
     _input_model: InputModel | None = None  # model of training inputs in memory
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Return the parameters, with type and size of tables and labelled arrays."""
+        params = self.get_params(deep=False).items()
+        shown = type(self)(**{name: _abbreviated(value) for name, value in params})
+        return BaseEstimator.__repr__(shown, N_CHAR_MAX)
 
     # ------------------------------------------------------------ fitted attributes
 
@@ -592,6 +598,30 @@ class TensorRegressor(
         RLS(alpha=2.0)
         """
         save(self, path)
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A value whose text is given."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _abbreviated(value: Any) -> Any:
+    """Return a value of which tables and labelled arrays are replaced by short texts."""
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(_abbreviated(entry) for entry in value)
+    if type(value) is dict:
+        return {key: _abbreviated(entry) for key, entry in value.items()}
+    name = type(value).__name__
+    if comes_from(value, "xarray") and hasattr(value, "sizes"):
+        return _Text(f"<{name} ({', '.join(f'{dim}: {n}' for dim, n in value.sizes.items())})>")
+    if comes_from(value, "pandas") and hasattr(value, "shape"):
+        return _Text(f"<{name} of shape {value.shape}>")
+    return value
 
 
 def scalar_if_0d(a: Array) -> Any:

@@ -168,13 +168,6 @@ KNOWN = [
         ),
         Shown("RLS()", ("scalar_outputs", "extreme_units"), 6, "onnx_predicts_the_same"),
     ),
-    Known(
-        "landmarks that are a frame of polars cannot be saved",
-        lambda case, relation, reason: (
-            case.labels == "polars" and case.landmarks is not None and relation == "saved_is_loaded"
-        ),
-        Shown("KernelRLS(", ("landmarks", "as_polars"), 2, "saved_is_loaded"),
-    ),
 ]
 
 # Cases of defects that were mended.
@@ -206,6 +199,7 @@ MENDED: list[Shown] = [
     Shown("RLS()", ("scalar_outputs", "batches"), 0, "saved_is_loaded"),
     Shown("RLSCV(", ("penalties_of_blocks", "constant_input", "outputs_without_signal"), 2, "fit"),
     Shown("RLS()", ("fewer_samples_than_inputs", "robust_loss"), 2, "permuted_rows"),
+    Shown("KernelRLS(", ("landmarks", "as_polars"), 2, "saved_is_loaded"),
 ]
 
 

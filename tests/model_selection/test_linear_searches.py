@@ -327,20 +327,22 @@ def test_the_default_grid_is_widened_towards_small_penalties():
 
 @quiet
 @pytest.mark.parametrize("selection", ["min", "stack"])
-@pytest.mark.parametrize(("room", "size"), [(1, 13), (2, 14), (5, 14), (6, 18), (10, 22)])
-def test_the_default_grid_is_widened_and_refined_only_within_the_memory_budget(
-    room, size, selection
-):
-    """By four penalties at a time, and by one where the best is the smallest of all."""
+def test_the_memory_budget_limits_ranks_and_not_the_grid_of_penalties(selection):
+    """A grid of 13 penalties can be widened three times by four, and be refined by two."""
     rng = np.random.default_rng(1)
     sizes = np.logspace(0, -3, 12)
     X = rng.normal(size=(60, 12)) * sizes
     Y = X @ (rng.normal(size=(12, 4)) / sizes[:, None]) + rng.normal(size=(60, 4))
+    expected = HOLRRCV(selection=selection).fit(X, Y).alphas_
+    assert expected.size > 15
     one = 8 * 7 * 4 * 4  # 5 folds, mean and deviation, for all ranks of 12 inputs and 4 outputs
-    for budget in (one * (13 + room), one * (14 + room) - 1):
-        model = HOLRRCV(max_bytes=budget, selection=selection).fit(X, Y)
-        assert model.alphas_.size == size
-        assert model.cv_results_["mean_mse"].shape == (size, 4, 4)
+    model = HOLRRCV(max_bytes=one * 27, selection=selection).fit(X, Y)
+    np.testing.assert_array_equal(model.alphas_, expected)
+    assert model.cv_results_["mean_mse"].shape == (expected.size, 4, 4)
+    with pytest.warns(UserWarning, match=r"ranks up to \(3, 3\), and ridge regression"):
+        model = HOLRRCV(max_bytes=one * 27 - 1, selection=selection).fit(X, Y)
+    assert model.alphas_.size > 15
+    assert model.cv_results_["mean_mse"].shape == (model.alphas_.size, 3, 3)
 
 
 @pytest.mark.parametrize("alphas", [[1.0], [1.0, 2.0], [0.0, 1e6, 1e7]])

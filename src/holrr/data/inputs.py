@@ -256,8 +256,10 @@ def find_used(X: Any) -> np.ndarray | None:
     )
     if missing.size and missing.all():
         raise ValueError(
-            'missing_features="drop" leaves no inputs: all entries of the first sample of X are '
-            "missing."
+            'missing_features="drop" leaves no inputs: all entries of X in sample 0 are missing. '
+            "The first sample shows which inputs are missing in every sample. Leave out samples "
+            "without inputs, such as the first ones of a shifted series, from X and y: "
+            "X[1:], y[1:]."
         )
     return np.flatnonzero(~missing) if missing.any() else None
 

@@ -117,7 +117,26 @@ class Grid:
             return [f"{dim}[{v}]" if dim not in self.levels else v for v in values.tolist()]
         if values.dtype.kind in "UO" and all(isinstance(v, str) for v in values):
             return values.tolist()
-        return [f"{dim}={v}" for v in values]
+        return [f"{dim}={v}" for v in _short(values)]
+
+
+def _short(values: np.ndarray) -> list[Any]:
+    """Return numbers rounded to the fewest digits, at least six, that hardly move them.
+
+    Rounding moves a number by at most a millionth of the smallest distance of two numbers.
+
+    >>> _short(np.arange(1, 4) / 3)
+    [0.333333, 0.666667, 1.0]
+    """
+    if values.dtype.kind != "f" or values.size < 2 or not np.isfinite(values).all():
+        return list(values)
+    numbers = values.astype(float)
+    room = 1e-6 * float(np.diff(np.sort(numbers)).min())
+    for digits in range(6, 17):
+        found = [float(f"{v:.{digits}g}") for v in numbers]
+        if np.abs(found - numbers).max() <= room:
+            return found
+    return list(values)
 
 
 @record
@@ -557,10 +576,38 @@ def _how_to_align(indexes: Mapping[str, Any], data: Mapping[str, Any]) -> str:
         how = f"{b} = {b}.loc[{a}.index]"
     else:
         how = f"{a}, {b} = {a}.align({b}, join='inner', axis=0)"
+    lag = _lag(here, there) if (a, b) == ("X", "y") else None
+    if lag is None:
+        return (
+            f"Align them first, with {how} for instance, or pass {b}.to_numpy() to pair rows by "
+            f"position."
+        )
+    keep = "X.set_axis(y.index)" if not any(in_xarray) else "X.to_numpy()"
+    if all(in_xarray):
+        keep = f"X.assign_coords({here.name}=y[{here.name!r}])"
     return (
-        f"Align them first, with {how} for instance, or pass {b}.to_numpy() to pair rows by "
-        f"position."
+        f"Every row of y is {abs(lag)} {'later' if lag > 0 else 'earlier'} than its row of X. To "
+        f"keep this lag, give X the labels of y, with {keep}, or pass the whole series with "
+        f"delayed inputs, Delayer([{lag}]).fit_transform(X). To remove it, align the rows, with "
+        f"{how}."
     )
+
+
+def _lag(here: Any, there: Any) -> int | None:
+    """Return by how many positions the first index is behind the second one, if by the same at all.
+
+    Only times and numbers have a lag, and only indexes of the same length.
+    """
+    n = len(here)
+    if len(there) != n or not (here.is_unique and there.is_unique):
+        return None
+    common = len(here.intersection(there))
+    lag = n - common
+    if not 0 < lag < n or isinstance(here[0], str):
+        return None
+    if here[lag:].equals(there[:common]):
+        return lag
+    return -lag if there[lag:].equals(here[:common]) else None
 
 
 def row_index(A: Any, sample_dim: str | None = None) -> Any:

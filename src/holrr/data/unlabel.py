@@ -252,6 +252,11 @@ def unlabel_inputs(X: Any, dim: str | None, known: Labels | None, shape: Any = N
         found = Inputs(_values(A, "X").reshape(A.shape[0], -1), (grid_of(A, dim),))
     elif comes_from(X, "pandas") and hasattr(X, "columns"):
         found = _table(X)
+    elif comes_from(X, "pandas") and hasattr(X, "to_frame"):
+        raise ValueError(
+            "X is a Series of pandas, which has one dimension. Pass a table: frame.iloc[[0]] is a "
+            "row of a frame as a table, and series.to_frame() a column."
+        )
     else:
         found = Inputs(*flatten(collected(X, "X")))
         _check_modes(found.grids, known)

@@ -105,9 +105,9 @@ class StandardErrors:
         The ranks without each group.
     weights : array of shape (n_groups,)
         Number of samples, or sum of their weights, of each group.
-    penalty : float, or None
-        The penalty that a search has chosen.
-    penalties : array of shape (n_groups,), or None
+    penalty : float, array of shape (d1, ..., dp), or None
+        The penalty that a search has chosen; with `alpha_per_output`, that of each output.
+    penalties : array of shape (n_groups,) or (n_groups, d1, ..., dp), or None
         The penalty that the search chooses without each group.
 
     Examples
@@ -128,7 +128,7 @@ class StandardErrors:
     rank: tuple[int, ...]
     ranks: list[tuple[int, ...]] | None
     weights: np.ndarray
-    penalty: float | None = None
+    penalty: Any = None
     penalties: np.ndarray | None = None
 
     @property

@@ -210,7 +210,7 @@ class Groups:
             weight = unlabel_output_weight(model.output_weight, self.names.labels)
             search.set_params(output_weight=weight)
         if getattr(model, "blocks_", None) is not None:  # the samples have no names
-            search.set_params(blocks=model.blocks_)
+            search.set_params(blocks=_with_dropped(model.blocks_, model.n_features_in_))
         if getattr(model, "own", None) is not None:
             search.set_params(own=self._own_mask(model))
         for rows in self._others():
@@ -250,6 +250,14 @@ class Groups:
         """Return some of the samples."""
         assert isinstance(self.data, Samples)
         return self.data.rows(np.flatnonzero(rows))
+
+
+def _with_dropped(blocks: dict[str, Any], n_features: int) -> dict[str, np.ndarray]:
+    """Return the columns of blocks, with dropped columns, which have no values, in the first."""
+    found = {name: np.asarray(columns) for name, columns in blocks.items()}
+    dropped = np.setdiff1d(np.arange(n_features), np.concatenate(list(found.values())))
+    first = next(iter(found))
+    return found | {first: np.concatenate([found[first], dropped])}
 
 
 # ---------------------------------------------------------------- refits of an estimator

@@ -188,7 +188,7 @@ def _as_tuple(rank: Any) -> tuple[int, ...]:
 def _choices(model: Any, grouped: Groups | None) -> dict[str, Any]:
     """Return the choice of a search, and its choices without each group."""
     name = next(name for name in _CHOSEN if name in vars(model))
-    found = {"rank": _best_rank(model), "penalty": float(getattr(model, name)), "ranks": None}
+    found = {"rank": _best_rank(model), "penalty": getattr(model, name), "ranks": None}
     if grouped is not None:
         again = [(_best_rank(search), getattr(search, name)) for search in grouped.searches(model)]
         found["ranks"] = [rank for rank, _ in again]

@@ -284,9 +284,10 @@ class RLS(LinearRegressor):
         the fit; all weights change `score`.
     input_rank : int, tuple, dict or None, default=None
         Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``. An int is used for every
-        mode. None, as the parameter or as an entry of a tuple, keeps all directions. For several
-        blocks of inputs, pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
     input_alpha : float, default=1.0
         Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
         eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
@@ -467,9 +468,10 @@ class LRR(LinearRegressor):
         never been observed. See docs/missing.md.
     input_rank : int, tuple, dict or None, default=None
         Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``. An int is used for every
-        mode. None, as the parameter or as an entry of a tuple, keeps all directions. For several
-        blocks of inputs, pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
     input_alpha : float, default=1.0
         Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
         eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
@@ -646,8 +648,8 @@ class HOLRR(LinearRegressor):
         Maximum multilinear rank. An int is used for every mode, capped at the size of the mode. A
         float in (0, 1) selects, for each mode, the smallest rank that keeps this share of the
         squared norm of the whitened data. A tuple ``(R0, ..., Rp)`` has one such entry for each
-        mode, input mode first. None is full rank, which is ridge regression (`RLS`). `HOLRRCV`
-        chooses the rank by cross-validation.
+        mode, input mode first, with ints up to the size of the mode. None is full rank, which is
+        ridge regression (`RLS`). `HOLRRCV` chooses the rank by cross-validation.
     alpha : float or dict, default=1.0
         Ridge penalty, at least 0. A dict maps the name of each block of inputs (see `blocks`) to
         the penalty of the block. An infinite penalty leaves a block out of the model. A penalty of
@@ -686,9 +688,10 @@ class HOLRR(LinearRegressor):
         never been observed. See docs/missing.md.
     input_rank : int, tuple, dict or None, default=None
         Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``. An int is used for every
-        mode. None, as the parameter or as an entry of a tuple, keeps all directions. For several
-        blocks of inputs, pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
     input_alpha : float, default=1.0
         Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
         eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.

@@ -474,14 +474,14 @@ def search_missing(
     start = start.with_design(design).with_means()
     folds = start.folds()
     alphas = default_penalties(folds) if options.alphas is None else options.alphas
-    grid, room = plan_ranks(folds, options, alphas.size)
+    grid = plan_ranks(folds, options, alphas.size)
     with few_threads_for(alphas.size * search_work(folds)):
         with progress(options.name, options.verbose) as bar:
             if grid.caps:
                 some = _incomplete_samples(start)
-                chosen = _search_ranks(some, alphas, grid, options, bar, room)
+                chosen = _search_ranks(some, alphas, grid, options, bar)
             else:
-                chosen = _search_ridge(start, folds, alphas, grid, options, bar, room)
+                chosen = _search_ridge(start, folds, alphas, grid, options, bar)
         return _found(chosen, options, fit_options)
 
 
@@ -507,12 +507,12 @@ def search_never(
     _check_options(options)
     folds = never_folds(folds, never)
     alphas = default_penalties(folds) if options.alphas is None else options.alphas
-    grid, room = plan_ranks(folds, options, alphas.size)
+    grid = plan_ranks(folds, options, alphas.size)
     with few_threads_for(alphas.size * search_work(folds)):
         folds.prepare(0)
         with progress(options.name, options.verbose) as bar:
             some = _incomplete_outputs(folds)
-            chosen = _search_ranks(some, alphas, grid, options, bar, room)
+            chosen = _search_ranks(some, alphas, grid, options, bar)
         return _found(chosen, options, lambda choice: replace(fit_options(choice), never=never))
 
 
@@ -557,7 +557,6 @@ def _search_ridge(
     grid: RankGrid,
     options: SearchOptions,
     bar: Progress,
-    room: int,
 ) -> _Chosen:
     """Search penalties of ridge regression, with exact errors for every penalty."""
     numbers = range(folds.n_folds)
@@ -580,7 +579,7 @@ def _search_ridge(
     if options.alphas is not None:
         surface = compute(alphas)
     else:
-        surface, alphas = refined(compute, alphas, room=room)
+        surface, alphas = refined(compute, alphas)
     warn_at_edge(surface, alphas, "alphas")
     results = results_of(surface.supported(), folds.shape, options)
     index = select(results, options.selection, folds.n_folds)
@@ -596,7 +595,6 @@ def _search_ranks(
     grid: RankGrid,
     options: SearchOptions,
     bar: Progress,
-    room: int,
 ) -> _Chosen:
     """Alternate imputations and choices of penalty and ranks.
 
@@ -616,7 +614,7 @@ def _search_ranks(
     if options.alphas is not None:
         surface = compute(alphas).supported()
     else:
-        surface = refined(compute, alphas, room=room)[0].supported()
+        surface = refined(compute, alphas)[0].supported()
     visited: dict[Index, _Visit] = {}
     if some.exact_start:
         visited = _places(grown, surface)

@@ -70,7 +70,7 @@ def criterion_results(folds: Any, options: SearchOptions) -> Results:
     """
     alphas = default_penalties(folds) if options.alphas is None else options.alphas
     scaled = scaled_penalties(alphas, folds)
-    grid, _ = plan_ranks(folds, options, alphas.size)
+    grid = plan_ranks(folds, options, alphas.size)
     mse = np.empty((folds.n_candidates, len(alphas), *grid.caps))
     df = np.empty_like(mse)
     n, supported, key = 1.0, 1, options.criterion

@@ -22,6 +22,8 @@ __all__ += ["widened"]
 _RELATIVE_ALPHAS = np.logspace(-4, 2, 13)
 # Maximum number of times that a grid of penalties is widened, and number of penalties to add.
 _WIDENINGS, _STEPS = 3, 4
+# Most penalties that `refined` adds.
+MOST_ADDED = _WIDENINGS * _STEPS + 2
 # A grid is not widened if the error decreases by less than this share of its standard error.
 _NEGLIGIBLE = 0.01
 
@@ -99,7 +101,8 @@ class RankGrid:
         warn(
             f"The error surfaces of ranks up to {self.caps} need {needed:,} bytes, more than "
             f"max_bytes={max_bytes:,.0f}. The search caps the rank of each mode at {cap} and tries "
-            f"ranks up to {caps}. Increase max_bytes, or set max_rank."
+            f"ranks up to {caps}, and ridge regression, which has full rank. Increase max_bytes to "
+            f"try the other ranks."
         )
         return RankGrid(caps, listed)
 
@@ -278,7 +281,6 @@ def widened(
     penalties: np.ndarray,
     *,
     largest: float = math.inf,
-    room: int = _WIDENINGS * _STEPS,
 ) -> tuple[P, np.ndarray]:
     """Compute the errors of a default grid, and widen the grid while an end of it is best.
 
@@ -290,8 +292,6 @@ def widened(
         Penalties with equal ratios.
     largest : float
         Penalty beyond which all penalties give the same model.
-    room : int
-        Number of further penalties that fit into memory.
 
     Returns
     -------
@@ -301,7 +301,7 @@ def widened(
         Penalties of the widened grid.
     """
     found = compute(penalties)
-    for _ in range(min(_WIDENINGS, room // _STEPS)):
+    for _ in range(_WIDENINGS):
         edge = falling_edge(found, penalties)
         if edge is None or _is_last(penalties, edge, largest):
             break
@@ -314,19 +314,14 @@ def widened(
     return found, penalties
 
 
-def refined(
-    compute: Callable[[np.ndarray], P],
-    penalties: np.ndarray,
-    *,
-    room: int = _WIDENINGS * _STEPS + 2,
-) -> tuple[P, np.ndarray]:
+def refined(compute: Callable[[np.ndarray], P], penalties: np.ndarray) -> tuple[P, np.ndarray]:
     """Compute the errors of a default grid that is widened, and refined around the best penalty.
 
     One penalty is added on each side of the best one. Parameters and results are those of
     `widened`.
     """
-    found, penalties = widened(compute, penalties, room=room - 2)
-    if room < 2 or penalties.size < 2:
+    found, penalties = widened(compute, penalties)
+    if penalties.size < 2:
         return found, penalties
     best = int(np.argmin(found.profile()[0]))
     near = np.sort(penalties)

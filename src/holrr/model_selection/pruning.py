@@ -103,7 +103,6 @@ def pruned_surface(
     grid: RankGrid,
     options: SearchOptions,
     bar: Progress,
-    room: int,
 ) -> PrunedSurface | None:
     """Compute the error surfaces of all places that can be chosen, with NaN for the others.
 
@@ -121,8 +120,6 @@ def pruned_surface(
         Parameters of the search.
     bar : Progress
         Progress bar.
-    room : int
-        Number of further penalties that fit into memory.
     """
     if not is_worthwhile(problems.folds, grid, alphas.size):
         return None
@@ -135,7 +132,7 @@ def pruned_surface(
     if options.alphas is not None:
         screened = compute(alphas)
     else:
-        screened, alphas = refined(compute, alphas, room=room)
+        screened, alphas = refined(compute, alphas)
     warn_at_edge(screened, alphas, "alphas")
     return visits.settle(screened)
 

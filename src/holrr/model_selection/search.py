@@ -25,9 +25,10 @@ from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, nam
 from ..core.results import Deferred, Results
 from ..core.tensor import Tucker
 from ..core.threads import few_threads_for, limit_threads, n_threads_for
+from ..core.warn import warn
 from ..progress import Progress, progress
 from .folds import Folds, Problems
-from .grid import RankGrid, parameter_counts, refined, warn_at_edge
+from .grid import MOST_ADDED, RankGrid, parameter_counts, refined, warn_at_edge
 from .intervals import Calibration, calibrate, held_out_predictions, own_noise
 from .stack import Part, Stack, find_parts, fold_gram, other_places, quadratic_form, stack_weights
 from .surface import error_surface, prepare_paths
@@ -63,6 +64,9 @@ Index = tuple[int, ...]
 
 # Estimated number of penalties that a search tries.
 _N_PENALTIES = 13
+
+# Relative difference of held-out errors above which limits of ranks give a warning.
+_LOST = 0.02
 
 SELECTIONS = ("stack", "min", "1se")
 
@@ -179,6 +183,7 @@ def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choi
         results = results_of(surface, folds.shape, options)
         choice = choose(problems, surface, results, options)
         choice = or_full_rank(choice, surface, folds, options)
+        warn_of_lost_ridge(choice, surface, results, folds, options)
         fit = folds.refit(choice.candidate, fit_options(choice))
         lowest = float(results["alphas"].min())
         prior = coefficient_prior(problems, choice, lowest, options)
@@ -380,11 +385,11 @@ def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
     """
     folds, given = problems.folds, options.alphas
     alphas = default_penalties(folds) if given is None else given
-    grid, room = plan_ranks(folds, options, alphas.size)
+    grid = plan_ranks(folds, options, alphas.size)
     with progress(options.name, options.verbose) as bar:
         # On an accelerator, computing all surfaces is faster than pruning.
         if options.prune is not None and not callable(options.selection) and folds.device is None:
-            surface = options.prune(problems, alphas, grid, options, bar, room)
+            surface = options.prune(problems, alphas, grid, options, bar)
             if surface is not None:
                 return surface
         lowest = float(scaled_penalties(alphas, folds).min())
@@ -394,7 +399,7 @@ def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
         if given is not None:
             surface = compute(alphas)
         else:
-            surface, alphas = refined(compute, alphas, room=room)
+            surface, alphas = refined(compute, alphas)
     warn_at_edge(surface, alphas, "alphas")
     return surface.supported()
 
@@ -488,14 +493,14 @@ def scaled_penalties(alphas: np.ndarray, folds: Any) -> np.ndarray:
     return np.array([scaled_alpha(a, folds.x_unit) for a in alphas])
 
 
-def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> tuple[RankGrid, int]:
-    """Return the grid of ranks that fits into memory, and the number of further penalties."""
+def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> RankGrid:
+    """Return the grid of ranks that fits into memory with all penalties that may be tried."""
+    if options.alphas is None and options.criterion == "cv":
+        n_alphas += MOST_ADDED
     # Number of arrays of the size of a surface in the results of each penalty.
     kept = folds.n_candidates * (folds.n_folds + 2 if options.criterion == "cv" else 3)
     grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
-    grid = grid.within_budget(n_alphas * kept, options.max_bytes)
-    n_surfaces = options.max_bytes // (8 * math.prod(grid.caps))
-    return grid, int(n_surfaces // kept) - n_alphas
+    return grid.within_budget(n_alphas * kept, options.max_bytes)
 
 
 def over_folds(n_folds: int, run: Callable[[int], Any], n_jobs: int) -> list[Any]:
@@ -730,6 +735,29 @@ def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOp
     alpha = float(surface.alphas[best[1]])
     return Choice(
         choice.index, int(best[0]), alpha, structure, surface.ridge_mse, choice.single_error
+    )
+
+
+def warn_of_lost_ridge(
+    choice: Choice, surface: Any, results: dict[str, Any], folds: Any, options: SearchOptions
+) -> None:
+    """Warn if `max_rank` or `ranks` exclude ridge regression, which is much better.
+
+    The parameters are those of `or_full_rank`, and the entries of `cv_results_`.
+    """
+    if surface.ridge_errors is None or not surface.grid.caps or has_full_rank(folds, options):
+        return
+    error, ridge = choice.error, surface.ridge_mse
+    if not options.stacks:
+        error = min(error, float(np.nanmin(results["mean_mse"])))
+    if not ridge < (1 - _LOST) * error:
+        return
+    unit = folds.y_unit * folds.y_unit
+    what = "max_rank" if options.grid(folds.shape).listed is None else "ranks"
+    warn(
+        f"{what} limits the ranks to {surface.grid.caps}, with a held-out error of "
+        f"{error * unit:.4g}. Ridge regression, which has full rank, has {ridge * unit:.4g}. "
+        f"Increase {what} or leave it out, so that the search can choose ridge regression."
     )
 
 

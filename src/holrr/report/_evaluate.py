@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from ..core.namespace import to_numpy
 from ..data.arrays import nan_for_masked
@@ -157,8 +158,9 @@ class Evaluation:
 
 
 def _lower(error: Any, reference: Any) -> Any:
-    """Return the relative reduction of an error compared with a reference."""
-    return 1 - error / reference
+    """Return the relative reduction of an error compared with a reference; NaN if both are 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return 1 - error / reference
 
 
 def _resampled(statistic: Any, *columns: np.ndarray) -> Estimate:
@@ -184,6 +186,8 @@ def _resampled(statistic: Any, *columns: np.ndarray) -> Estimate:
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         found = statistic(*(draws.astype(np.float64) @ sums).T)
+    if np.isnan(found).all():
+        return Estimate(value, float("nan"), float("nan"))
     low, high = np.nanquantile(found, [0.025, 0.975])
     return Estimate(value, float(low), float(high))
 
@@ -226,7 +230,9 @@ def evaluated(
     return Evaluation("new data", observed, predicted, _intervals(model, X), weight)
 
 
-def cross_validated(model: Any, X: Any, y: Any, name: str = "this model") -> Evaluation:
+def cross_validated(
+    model: Any, X: Any, y: Any, groups: Any = None, name: str = "this model"
+) -> Evaluation:
     """Evaluate a model on its training samples by cross-validation.
 
     The whole model, with the choice of its hyperparameters, and ridge regression for comparison are
@@ -237,13 +243,16 @@ def cross_validated(model: Any, X: Any, y: Any, name: str = "this model") -> Eva
     model : estimator or pipeline
     X, y
         The samples that the model was fitted to.
+    groups : array of shape (n_samples,), optional
+        Groups of the samples, for the splitters of searches.
     name : str
         Name of the model.
     """
     final = last_step(model)
     observed = _outputs(model, X, y)
     dim = sample_dimension(getattr(final, "sample_dim", None), X, y, final.labels_)
-    folds = list(_folds(final, len(observed)))
+    groups = None if groups is None else np.asarray(groups)
+    folds = _folds(final, len(observed), groups)
     ridge = _ridge(final)
     predicted = {name: np.full(observed.shape, np.nan)}
     if ridge is not None:
@@ -254,10 +263,12 @@ def cross_validated(model: Any, X: Any, y: Any, name: str = "this model") -> Eva
         fitted = clone(model)
         rows = take_rows(X, train, dim), take_rows(y, train, dim)
         new = take_rows(X, test, dim), take_rows(y, test, dim)
-        fitted.fit(*rows)
+        some = None if groups is None else groups[train]
+        fitted.fit(*rows, **_groups_of_fit(fitted, some))
         predicted[name][test] = _outputs(model, new[0], fitted.predict(new[0]))
         if ridge is not None:
-            other = _with_last_step(model, ridge).fit(*rows)
+            other = _with_last_step(model, ridge)
+            other.fit(*rows, **_groups_of_fit(other, some))
             predicted["ridge regression"][test] = _outputs(model, new[0], other.predict(new[0]))
         predicted["the mean"][test] = _mean(observed[train])
         for nominal, pair in (_intervals(fitted, new[0]) or {}).items():
@@ -277,13 +288,23 @@ def cross_validated(model: Any, X: Any, y: Any, name: str = "this model") -> Eva
     )
 
 
-def _folds(model: Any, n_samples: int) -> Any:
+def _folds(model: Any, n_samples: int, groups: np.ndarray | None) -> list[Any]:
     """Return the folds of the search of the model, or five contiguous folds."""
     cv = getattr(model, "cv", None)
+    splitter = check_cv(min(5, n_samples) if cv is None else cv)
     try:
-        return list(check_cv(5 if cv is None else cv).split(np.empty((n_samples, 1))))
-    except (TypeError, ValueError):  # the splitter needs groups, which a model does not keep
-        return list(KFold(min(5, n_samples)).split(np.empty((n_samples, 1))))
+        return list(splitter.split(np.empty((n_samples, 1)), groups=groups))
+    except (TypeError, ValueError) as error:
+        advice = "" if groups is not None else " Pass them: make_report(..., groups=groups)."
+        raise ValueError(f"cv={cv!r} does not split the samples: {error}{advice}") from error
+
+
+def _groups_of_fit(model: Any, groups: np.ndarray | None) -> dict[str, Any]:
+    """Return the groups as a keyword argument of `fit`, if the model or its last step has one."""
+    if groups is None or not has_fit_parameter(last_step(model), "groups"):
+        return {}
+    name = f"{model.steps[-1][0]}__groups" if isinstance(model, Pipeline) else "groups"
+    return {name: groups}
 
 
 def _ridge(model: Any) -> Any:

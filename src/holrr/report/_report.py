@@ -90,6 +90,7 @@ def make_report(
     compare: Mapping[str, Any] | None = None,
     title: str = "Regression report",
     notes: Mapping[str, Any] | None = None,
+    groups: Any = None,
 ) -> Report:
     """Create a report on a fitted model: errors, intervals, ranks, loadings and a conclusion.
 
@@ -111,6 +112,8 @@ def make_report(
         Title of the page.
     notes : dict, optional
         Further facts. ``n_samples`` is the number of training samples.
+    groups : array of shape (n_samples,), optional
+        Groups of the samples, as in the `fit` of a search. Used only with `cross_validate`.
 
     Returns
     -------
@@ -138,7 +141,10 @@ def make_report(
             "compare cannot be combined with cross_validate=True, since the fitted models that it "
             "contains have seen the training data. Use compare with new samples."
         )
-    evaluation = cross_validated(model, X, y) if cross_validate else evaluated(model, X, y, compare)
+    if cross_validate:
+        evaluation = cross_validated(model, X, y, groups)
+    else:
+        evaluation = evaluated(model, X, y, compare)
     facts = facts_of(model, dict(notes or {}))
     rows = None if cross_validate else diagnosed(model, X)
     return report_on(evaluation, last_step(model), facts, title, rows)
