@@ -270,14 +270,6 @@ def test_robust_models_are_saved_and_loaded(tmp_path):
             assert_array_equal(again.predict(X), model.predict(X))
 
 
-@pytest.mark.parametrize("bad", [np.array([0.5, 1.5]), np.array([0.0, 1.0]), np.ones((2, 2)), [1]])
-def test_impossible_weights_are_not_saved(bad, tmp_path):
-    model = RLS(loss="huber").fit(*wrong())
-    model.robust_weight_ = bad
-    with pytest.raises(ValueError, match="robust_weight_ must be a vector of numbers between 0"):
-        save(model, tmp_path / "model.holrr")
-
-
 def test_onnx_graphs_predict_the_same():
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")

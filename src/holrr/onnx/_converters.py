@@ -17,17 +17,9 @@ from ..model_selection import HOLRRCV, LRRCV, RLSCV
 from ..penalized import MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV
 from ._graph import OPSET, cast
 from ._model import add_model, check_exportable, output_shape
-from ._transformers import (
-    SKLEARN,
-    TRANSFORMERS,
-    add_sklearn,
-    add_transformer,
-    check_transformer,
-    n_columns_out,
-)
+from ._transformers import TRANSFORMERS, add_transformer, check_transformer, n_columns_out
 
-__all__ = ["SKLEARN", "calculate_sklearn_shape", "convert_sklearn_step", "register"]
-__all__ += ["register_converters"]
+__all__ = ["register_converters"]
 
 _MODELS: tuple[type, ...] = (HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV)
 _MODELS += (KernelHOLRR, KernelHOLRRCV, KernelLRR, KernelLRRCV, KernelRLS, KernelRLSCV)
@@ -38,7 +30,8 @@ def register_converters() -> None:
     """Register the estimators and transformers of this library with skl2onnx.
 
     Afterwards ``skl2onnx.to_onnx`` and ``skl2onnx.convert_sklearn`` accept pipelines that contain
-    them. `holrr.to_onnx` calls this function. It may be called more than once.
+    them, as do its converters of `ColumnTransformer` and `GridSearchCV`. It may be called more than
+    once.
 
     The converters have the option ``dtype``, "float32" or "float64": the type of the predictions.
     The default is the type of the inputs of the step in the graph.
@@ -63,17 +56,12 @@ def register_converters() -> None:
     >>> [node.op_type for node in graph.node if node.op_type in ("Scaler", "MatMul")]
     ['Scaler', 'MatMul', 'MatMul', 'MatMul']
     """
-    for cls in (*_MODELS, *TRANSFORMERS):
-        register(cls)
-
-
-def register(cls: type) -> None:
-    """Register one class, a `TensorRegressor` or a transformer of this library."""
     skl2onnx = need("skl2onnx", "converting pipelines to ONNX needs skl2onnx", "onnx")
     options = {"dtype": [None, "float32", "float64"]}
-    skl2onnx.update_registered_converter(
-        cls, f"Holrr{cls.__name__}", _calculate_shape, _convert, options=options
-    )
+    for cls in (*_MODELS, *TRANSFORMERS):
+        skl2onnx.update_registered_converter(
+            cls, f"Holrr{cls.__name__}", _calculate_shape, _convert, options=options
+        )
 
 
 @dataclass(frozen=True)
@@ -147,47 +135,6 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     else:
         check_transformer(step)
         out = add_transformer(graph, step, inputs, dtype)
-    _end(scope, operator, container, out)
-
-
-# ---------------------------------------------------------------- transformers of scikit-learn
-
-
-def _is_ours(operator: Any) -> bool:
-    """Return whether this module writes the graph of a transformer of `SKLEARN`.
-
-    This is the case if the input is one matrix of numbers. skl2onnx converts transformers of text
-    and of inputs of several types.
-    """
-    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
-
-    step, numbers = operator.raw_operator, (DoubleTensorType, FloatTensorType)
-    is_matrix = len(operator.inputs) == 1 and isinstance(operator.inputs[0].type, numbers)
-    return is_matrix and isinstance(getattr(step, "missing_values", 0), (int, float))
-
-
-def calculate_sklearn_shape(operator: Any) -> None:
-    """Set the output shape of a transformer of `SKLEARN`, for skl2onnx."""
-    from skl2onnx.common._registration import get_shape_calculator
-
-    if _is_ours(operator):
-        n = operator.inputs[0].get_first_dimension()
-        kind = type(operator.inputs[0].type)
-        operator.outputs[0].type = kind([n, n_columns_out(operator.raw_operator)])
-    else:
-        get_shape_calculator(f"Sklearn{type(operator.raw_operator).__name__}")(operator)
-
-
-def convert_sklearn_step(scope: Any, operator: Any, container: Any) -> None:
-    """Add a transformer of `SKLEARN` to the container of skl2onnx."""
-    from skl2onnx.common._registration import get_converter
-
-    step = operator.raw_operator
-    if not _is_ours(operator):
-        get_converter(f"Sklearn{type(step).__name__}")(scope, operator, container)
-        return
-    graph, dtype = _Container(scope, container), _dtype_of(operator)
-    out = add_sklearn(graph, step, operator.inputs[0].full_name, dtype)
     _end(scope, operator, container, out)
 
 
