@@ -1,10 +1,21 @@
 """The real data load where their packages are; folds, standard errors and verdicts are as told."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
-
 import real_data
 import real_data_tasks as tasks
+import structured
+
+
+@pytest.fixture(autouse=True)
+def stations(monkeypatch):
+    """The station files of the Met Office, if they are beside the checkout."""
+    folder = Path(__file__).resolve().parents[3] / "shared" / "meteo"
+    if "HOLRR_METEO_DIR" not in os.environ and folder.is_dir():
+        monkeypatch.setenv("HOLRR_METEO_DIR", str(folder))
 
 
 @pytest.mark.parametrize("name", tasks.TASKS)
@@ -104,3 +115,31 @@ def test_errors_are_written_by_task_method_and_fold(tmp_path):
     head, *rows = (tmp_path / "e.csv").read_text().splitlines()
     assert head == "task,method,repetition,fold,rmse"
     assert rows == ["a,ridge,0,0,0.1", f"a,ridge,0,1,{1 / 3}"]
+
+
+# ---------------------------------------------------------------- layouts of the real data
+
+
+@pytest.mark.parametrize("name", tasks.LAYOUTS)
+def test_a_layout_fits_its_task(name):
+    task, layout = tasks.TASKS[name], tasks.LAYOUTS[name]
+    sizes = {mode: n for modes in layout.inputs.values() for mode, n in modes.items()}
+    assert layout.blocks is None or layout.blocks in sizes
+    assert layout.blocks or layout.own
+    assert set(layout.own) == set(sizes) & set(layout.outputs)
+    if not tasks.available(name):
+        pytest.skip(f"the data of {task.package} are not on this machine")
+    X, Y = task.load()
+    assert X.shape[1] == sum(int(np.prod(list(m.values()))) for m in layout.inputs.values())
+    assert len(layout.outputs) == Y.ndim - 1
+    of_outputs = dict(zip(layout.outputs, Y.shape[1:], strict=True))
+    assert all(sizes[mode] == of_outputs[mode] for mode in layout.own)
+
+
+def test_flat_inputs_become_arrays_with_modes():
+    pytest.importorskip("xarray", reason="xarray is not installed")
+    X = np.arange(3 * 164.0).reshape(3, 164)
+    found = structured.labelled(X, tasks.LAYOUTS["British weather"])
+    assert found["past"].dims == ("sample", "lag", "station", "variable")
+    assert found["past"].values[1, 1, 2, 3] == X[1, 80 + 2 * 5 + 3]
+    np.testing.assert_array_equal(found["calendar"], X[:, 160:])

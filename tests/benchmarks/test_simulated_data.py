@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.model_selection import PredefinedSplit
 
-import real_data_tasks as tasks
 import streams
 import structured
 from structured import Problem
@@ -123,34 +122,6 @@ def test_kernels_of_the_blocks_give_the_predictions_of_group_ridge():
     expected = model.fit(data.X[~test], flat[~test]).predict(data.X[test])
     found = structured.himalaya_in_dual(data, shares)
     np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-7)
-
-
-# ---------------------------------------------------------------- layouts of the real data
-
-
-@pytest.mark.parametrize("name", tasks.LAYOUTS)
-def test_a_layout_fits_its_task(name):
-    task, layout = tasks.TASKS[name], tasks.LAYOUTS[name]
-    sizes = {mode: n for modes in layout.inputs.values() for mode, n in modes.items()}
-    assert layout.blocks is None or layout.blocks in sizes
-    assert layout.blocks or layout.own
-    assert set(layout.own) == set(sizes) & set(layout.outputs)
-    if not tasks.available(name):
-        pytest.skip(f"the data of {task.package} are not on this machine")
-    X, Y = task.load()
-    assert X.shape[1] == sum(int(np.prod(list(m.values()))) for m in layout.inputs.values())
-    assert len(layout.outputs) == Y.ndim - 1
-    of_outputs = dict(zip(layout.outputs, Y.shape[1:], strict=True))
-    assert all(sizes[mode] == of_outputs[mode] for mode in layout.own)
-
-
-def test_flat_inputs_become_arrays_with_modes():
-    pytest.importorskip("xarray", reason="xarray is not installed")
-    X = np.arange(3 * 164.0).reshape(3, 164)
-    found = structured.labelled(X, tasks.LAYOUTS["British weather"])
-    assert found["past"].dims == ("sample", "lag", "station", "variable")
-    assert found["past"].values[1, 1, 2, 3] == X[1, 80 + 2 * 5 + 3]
-    np.testing.assert_array_equal(found["calendar"], X[:, 160:])
 
 
 # ---------------------------------------------------------------- streams
