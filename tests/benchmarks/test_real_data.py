@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 import real_data
 import real_data_tasks as tasks
 import structured
