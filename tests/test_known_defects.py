@@ -578,7 +578,6 @@ def test_a_report_cross_validates_a_search_over_groups(case):
 
 
 @rows_with("blocks", "cv", and_also=lambda row: row.has_folds and not row.robust)
-@defect("penalties start from the number of rows")
 def test_integer_weights_equal_repeated_rows_in_a_search_over_blocks(case):
     for seed in (3, 13):
         rng = np.random.default_rng(seed)

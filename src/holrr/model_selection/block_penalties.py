@@ -32,7 +32,7 @@ from ..core.moments import CentredMoments
 from ..core.namespace import to_numpy
 from ..core.threads import limit_threads
 from ..data.blocks import InputBlocks
-from .folds import FoldData, column_squares, sides_of_fold
+from .folds import FoldData, column_squares, n_different, sides_of_fold
 
 __all__ = ["BlockPenalties", "block_errors", "find_block_penalties"]
 
@@ -342,8 +342,9 @@ def find_block_penalties(
     if not (squares > 0).any():
         return None
     sizes = np.bincount(blocks.index, minlength=len(blocks))
-    mean = np.where(squares > 0, squares / np.minimum(sizes, data.n_train), 1.0)
-    common = float(squares.sum()) / min(data.n_features, data.n_train)
+    n_train = n_different(data)
+    mean = np.where(squares > 0, squares / np.minimum(sizes, n_train), 1.0)
+    common = float(squares.sum()) / min(data.n_features, n_train)
     with limit_threads(1), ThreadPoolExecutor(n_jobs) as pool:
         over = pool.map if n_jobs > 1 else map
         finder = _Search(block_errors(data, blocks, scale, max_bytes, over), mean)

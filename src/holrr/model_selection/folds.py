@@ -55,7 +55,7 @@ __all__ += [
     "is_partition",
 ]
 __all__ += ["labels_of", "linear_folds", "linear_problem", "moment_data", "moment_folds"]
-__all__ += ["n_training", "partition_of", "penalties_of", "pieces_of"]
+__all__ += ["n_different", "n_training", "partition_of", "penalties_of", "pieces_of"]
 __all__ += ["products_of_fold", "sample_data"]
 __all__ += ["sample_folds", "sample_residuals", "sides_of_fold", "sparse_data", "split"]
 __all__ += ["splits_of"]
@@ -760,6 +760,19 @@ def _squares_of(data: Samples, fit_intercept: bool) -> tuple[Array, Array]:
     mean = (w @ X) / xp.sum(w) if fit_intercept else xp.zeros_like(X[0, :])
     X = X - mean
     return w @ (X * X), mean
+
+
+def n_different(data: FoldData) -> int:
+    """Return `n_train` without repeated samples, unless it exceeds the number of features."""
+    samples, many = data.everything, 2 * data.n_features
+    if samples is None or data.n_train == 0 or _n_distinct(samples, many) == many:
+        return data.n_train
+    rows = to_numpy(samples.X) + 0.0  # + 0.0 removes negative zeros
+    known: dict[bytes, int] = {}
+    numbers = np.array([known.setdefault(row.tobytes(), len(known)) for row in rows])
+    used = np.ones(len(rows), bool) if samples.w is None else to_numpy(samples.w) > 0
+    seen = (data.rows(fold)[0] for fold in range(data.n_folds))
+    return max(np.unique(numbers[train[used[train]]]).size for train in seen)
 
 
 def _n_distinct(data: Samples, most: int) -> int:
