@@ -126,7 +126,7 @@ def _short(values: np.ndarray) -> list[Any]:
     Rounding moves a number by at most a millionth of the smallest distance of two numbers.
 
     >>> _short(np.arange(1, 4) / 3)
-    [0.333333, 0.666667, 1.0]
+    [0.3333333, 0.6666667, 1.0]
     """
     if values.dtype.kind != "f" or values.size < 2 or not np.isfinite(values).all():
         return list(values)
