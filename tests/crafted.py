@@ -241,7 +241,8 @@ def craft(rng: np.random.Generator, original: Contents) -> Contents:
     if kind == 0:
         pickled = io.BytesIO()
         np.save(pickled, np.array([Owned()], dtype=object), allow_pickle=True)
-        file.members[pick(rng, file.members)] = pickled.getvalue()
+        read = [n["file"] for n in file.nodes() if n.get("type") == "numpy"]
+        file.members[pick(rng, read)] = pickled.getvalue()
         return file
     if kind == 1:
         states = [n for n in file.nodes() if "holrr_state" in n.get("content", ())]
@@ -250,7 +251,8 @@ def craft(rng: np.random.Generator, original: Contents) -> Contents:
         return file
     if kind == 2:
         states = [n for n in file.nodes() if "holrr_state" in n.get("content", ())]
-        pick(rng, states)["content"]["alpha"] = a_kind_of_ours(rng)
+        state = pick(rng, states)["content"]
+        state[pick(rng, [name for name in state if name != "holrr_state"])] = a_kind_of_ours(rng)
         return file
     if kind == 3:  # nodes of older versions of the format, of which some are weaker
         file.tree["protocol"] = pick(rng, [0, 1, -1, True, 10**6, "0", None])
