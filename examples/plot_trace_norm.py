@@ -14,8 +14,9 @@ unfoldings, which is convex, and the squared norms of core and factors (MLMT-NC)
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.model_selection import GridSearchCV
 
-from holrr import HOLRRCV, MLMTNCCV, RLSCV, TraceNormRegression, TraceNormRegressionCV
+from holrr import HOLRRCV, MLMTNC, RLSCV, TraceNormRegression, trace_norm_path
 from holrr.datasets import make_tensor_regression
 
 X, Y, W = make_tensor_regression(
@@ -27,18 +28,15 @@ X, Y, X_new, Y_new = X[:60], Y[:60], X[60:], Y[60:]
 # Regularization path of the trace norm
 # -------------------------------------
 # With a growing penalty the singular values of the unfoldings become zero one after the other. At
-# ``penalty_max_`` all of them are zero. With ``warm_start=True`` a fit starts from the previous
-# one. Each fit has a certified distance from the minimum.
+# ``penalty_max_`` all of them are zero. ``trace_norm_path`` starts each fit at the previous one.
+# Each fit has a certified distance from the minimum.
 
-model = TraceNormRegression(warm_start=True)
-largest = model.fit(X, Y).penalty_max_
+largest = TraceNormRegression().fit(X, Y).penalty_max_
 penalties = largest * np.logspace(0, -2, 25)
-ranks, errors, gaps = [], [], []
-for penalty in penalties:
-    model.set_params(penalty=penalty).fit(X, Y)
-    ranks.append(model.rank_)
-    errors.append(np.linalg.norm(model.coef_ - W) / np.linalg.norm(W))
-    gaps.append(model.objective_ / model.lower_bound_ - 1)
+models = trace_norm_path(X, Y, penalties)
+ranks = [model.rank_ for model in models]
+errors = [np.linalg.norm(model.coef_ - W) / np.linalg.norm(W) for model in models]
+gaps = [model.objective_ / model.lower_bound_ - 1 for model in models]
 print(f"largest certified distance from the minimum: {max(gaps):.0e}")
 
 # %%
@@ -62,14 +60,22 @@ plt.show()
 # %%
 # Comparison of the searches
 # --------------------------
-# All searches use five folds. ``MLMTNCCV`` takes the ranks with the least held-out error of
-# HOLRR, and chooses the penalty.
+# All searches use five folds. ``GridSearchCV`` chooses the penalties of the trace norm and of
+# MLMT-NC. MLMT-NC has the ranks with the least held-out error of HOLRR.
 
-for search in (RLSCV(), TraceNormRegressionCV(), MLMTNCCV(), HOLRRCV()):
-    search.fit(X, Y)
+ridge, holrr = RLSCV().fit(X, Y), HOLRRCV().fit(X, Y)
+rank = HOLRRCV(selection="min").fit(X, Y).rank_
+trace_norm = GridSearchCV(TraceNormRegression(), {"penalty": penalties}).fit(X, Y)
+mlmtnc = GridSearchCV(MLMTNC(rank), {"beta": np.logspace(-2, 2, 9)}).fit(X, Y)
+found = {
+    "ridge regression": ridge,
+    "trace norm": trace_norm.best_estimator_,
+    "MLMT-NC": mlmtnc.best_estimator_,
+    "HOLRR": holrr,
+}
+for name, search in found.items():
     error = np.linalg.norm(search.coef_ - W) / np.linalg.norm(W)
-    name = type(search).__name__
-    print(f"{name:>22}: error of the coefficients {error:.3f}, R2 {search.score(X_new, Y_new):.3f}")
+    print(f"{name:>16}: error of the coefficients {error:.3f}, R2 {search.score(X_new, Y_new):.3f}")
 
 # %%
 # MLMT-NC and HOLRR have similar errors. The error of the trace norm lies between theirs and that

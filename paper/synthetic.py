@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import GridSearchCV
 
 from holrr import (
     HOLRRCV,
     LRRCV,
-    MLMTNCCV,
+    MLMTNC,
     RLSCV,
     KernelHOLRRCV,
     KernelLRRCV,
     KernelRLSCV,
-    TraceNormRegressionCV,
+    TraceNormRegression,
 )
 from holrr.datasets import make_tensor_regression
 
@@ -109,11 +110,45 @@ _ALPHAS = tuple(float(10.0**e) for e in np.arange(-6, 3.5, 0.5))
 # The paper chooses one rank.
 _RLS_GRID: dict[str, Any] = {"alphas": _ALPHAS, "fit_intercept": False, "selection": "min"}
 
+
+@dataclass(frozen=True)
+class TraceNormSearch:
+    """Search from the penalty that makes all coefficients zero down to 1e-5 times this penalty."""
+
+    cv: int
+
+    def fit(self, X: Any, Y: Any) -> GridSearchCV:
+        """Return the fitted search."""
+        model = TraceNormRegression(fit_intercept=False)
+        penalties = model.fit(X, Y).penalty_max_ * np.logspace(0, -5, 16)
+        return GridSearchCV(model, {"penalty": penalties}, cv=self.cv).fit(X, Y)
+
+
+@dataclass(frozen=True)
+class MLMTNCSearch:
+    """Search with the rank of the best HOLRR, over penalties relative to a ridge solution.
+
+    The largest penalty equals the squared outputs at the blocks of the ridge solution, which have
+    equal norms.
+    """
+
+    cv: int
+
+    def fit(self, X: Any, Y: Any) -> GridSearchCV:
+        """Return the fitted search."""
+        best = HOLRRCV(cv=self.cv, **_RLS_GRID).fit(X, Y)
+        n_blocks = Y.ndim + 1
+        size = n_blocks * float(np.linalg.norm(best.coef_)) ** (2 / n_blocks)
+        betas = float(np.sum(Y**2)) / size * np.logspace(-6, 0, 13)
+        model = MLMTNC(best.rank_, fit_intercept=False)
+        return GridSearchCV(model, {"beta": betas}, cv=self.cv).fit(X, Y)
+
+
 LINEAR_METHODS: dict[str, Callable[[int], Any]] = {
     "RLS": lambda cv: RLSCV(cv=cv, **_RLS_GRID),
     "LRR": lambda cv: LRRCV(cv=cv, **_RLS_GRID),
-    "Trace norm": lambda cv: TraceNormRegressionCV(cv=cv, fit_intercept=False),
-    "MLMT-NC": lambda cv: MLMTNCCV(cv=cv, fit_intercept=False),
+    "Trace norm": TraceNormSearch,
+    "MLMT-NC": MLMTNCSearch,
     "HOLRR (paper)": lambda cv: HOLRRCV(cv=cv, subspaces="response", **_RLS_GRID),
     "HOLRR (ours)": lambda cv: HOLRRCV(cv=cv, **_RLS_GRID),
     "HOLRR (refined)": lambda cv: HOLRRCV(cv=cv, refine=True, **_RLS_GRID),

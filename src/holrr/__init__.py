@@ -19,13 +19,13 @@ from .kernel import KernelHOLRR, KernelHOLRRCV, KernelLRR, KernelLRRCV, KernelRL
 from .linear import HOLRR, LRR, RLS
 from .model_selection import HOLRRCV, LRRCV, RLSCV
 from .onnx import to_onnx
-from .penalized import MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV
+from .penalized import MLMTNC, TraceNormRegression, trace_norm_path
 from .streaming.moments import Moments
 from .streaming.rolling import RollingMoments
 
 __all__ = ["HOLRR", "HOLRRCV", "LRR", "LRRCV", "RLS", "RLSCV"]
 __all__ += ["KernelHOLRR", "KernelHOLRRCV", "KernelLRR", "KernelLRRCV", "KernelRLS", "KernelRLSCV"]
-__all__ += ["MLMTNC", "MLMTNCCV", "TraceNormRegression", "TraceNormRegressionCV"]
+__all__ += ["MLMTNC", "TraceNormRegression", "trace_norm_path"]
 __all__ += [
     "Moments",
     "RollingMoments",

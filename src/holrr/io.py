@@ -196,7 +196,6 @@ TRUSTED: tuple[str, ...] = (
     *_names("holrr.kernel.search", "KernelRLSCV KernelLRRCV KernelHOLRRCV"),
     *_names("holrr.penalized.trace_norm", "TraceNormRegression"),
     *_names("holrr.penalized.mlmtnc", "MLMTNC"),
-    *_names("holrr.penalized.search", "TraceNormRegressionCV MLMTNCCV"),
     *_names("holrr.data.scaling", "Standardizer"),
     *_names("holrr.data.delays", "Delayer"),
     *_names("holrr.data.spectra", "StandardNormalVariate SavitzkyGolay RangeSelector"),

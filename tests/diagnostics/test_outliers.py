@@ -21,7 +21,6 @@ from holrr import (
     KernelRLSCV,
     Moments,
     TraceNormRegression,
-    TraceNormRegressionCV,
     load,
     save,
 )
@@ -278,7 +277,6 @@ def test_errors_name_the_lack_of_held_out_residuals(tmp_path):
         RLS().fit(X, Y),
         RLSCV([1.0], criterion="gcv").fit(X, Y),
         RLSCV([1.0]).fit_fold_moments(halves),
-        TraceNormRegressionCV([1.0, 2.0], cv=2).fit(X, Y),
     ]
     kept = on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y)
     with memory_budget(4096):

@@ -48,15 +48,11 @@ def feature(slot: str, suits: Callable[[Row], bool] = lambda row: True) -> Calla
     return add
 
 
-# Estimators that are to leave the library; nor are rows drawn with parameters that leave it.
-LEAVING = ("TraceNormRegressionCV", "MLMTNCCV")
-
-
+# Rows with parameters that are to leave the library are not drawn.
 def suitable(row: Row) -> bool:
     params = row.params
     return (
-        type(row.estimator).__name__ not in LEAVING
-        and params.get("criterion", "cv") == "cv"
+        params.get("criterion", "cv") == "cv"
         and params.get("solver", "auto") == "auto"
         and params.get("n_components") is None
     )

@@ -22,7 +22,6 @@ from holrr import (
     KernelRLSCV,
     Moments,
     TraceNormRegression,
-    TraceNormRegressionCV,
     standard_errors,
 )
 from holrr.inference import Estimate
@@ -411,7 +410,6 @@ def test_the_rank_and_the_penalty_of_a_stack_are_those_of_its_best_single_model(
         RLSCV(cv=3),
         HOLRRCV(cv=KFold(3, shuffle=True, random_state=0)),
         HOLRRCV(cv=GroupKFold(3), selection="min"),
-        TraceNormRegressionCV(cv=3),
         KernelHOLRRCV([1.0], cv=3, max_rank=2),
         KernelHOLRRCV([1.0], cv=3, max_rank=2, n_components=10),
         HOLRRCV([1.0], cv=3, missing="ignore"),

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import reference
-from holrr import HOLRR, LRR, MLMTNC, MLMTNCCV, KernelHOLRR, KernelLRR
+from holrr import HOLRR, LRR, MLMTNC, KernelHOLRR, KernelLRR
 from problems import low_rank_tensor, toy
 
 
@@ -94,12 +94,6 @@ def test_single_share_holds_for_every_mode(cls):
     for rank in (0.0, 1.0, 1.5, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="rank as a float is a share"):
             cls(rank=rank).fit(X, Y)
-
-
-def test_share_as_a_candidate_of_mlmtnc():
-    X, Y = data()
-    found = MLMTNCCV(ranks=[0.9, 2], betas=[0.1], cv=2).fit(X, Y)
-    assert found.ranks_ == [0.9, 2]
 
 
 def test_shares_with_response_subspaces_are_shares_of_z():

@@ -28,7 +28,6 @@ from holrr import (
     KernelRLS,
     Moments,
     TraceNormRegression,
-    TraceNormRegressionCV,
     standard_errors,
 )
 
@@ -163,10 +162,8 @@ def test_outputs_that_are_never_observed_are_left_out():
         assert found.score(sp.csr_array(X), Y) == pytest.approx(expected.score(X, Y), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    "model", [TraceNormRegression(1.0), TraceNormRegressionCV([0.1, 1.0], cv=3)], ids=str
-)
-def test_penalised_estimators_take_sparse_inputs(model):
+def test_penalised_estimators_take_sparse_inputs():
+    model = TraceNormRegression(1.0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 8)) * (rng.random((150, 8)) < 0.3)
     Y = np.tensordot(X, rng.normal(size=(8, 3, 4)), 1) + rng.normal(size=(150, 3, 4))

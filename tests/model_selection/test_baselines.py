@@ -11,13 +11,11 @@ from sklearn.model_selection import KFold
 from holrr import (
     HOLRRCV,
     LRRCV,
-    MLMTNCCV,
     RLS,
     RLSCV,
     KernelHOLRRCV,
     KernelRLSCV,
     Moments,
-    TraceNormRegressionCV,
     load,
 )
 from problems import toy, with_missing
@@ -99,20 +97,6 @@ def test_kernel_searches_are_compared_with_kernel_ridge_over_all_kernels():
     assert ridge.ridge_mse_ == -ridge.best_score_
     assert_allclose(search.ridge_mse_, ridge.ridge_mse_, rtol=1e-9)
     assert_allclose(search.null_mse_, brute_force(X, Y, mean), rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "search",
-    [TraceNormRegressionCV([1.0, 10.0], cv=3), MLMTNCCV([2], [1.0], cv=3, random_state=0)],
-    ids=["trace norm", "MLMT-NC"],
-)
-def test_penalised_models_are_compared_with_ridge_on_its_own_grid(search):
-    X, Y = noisy()
-    search.fit(X, Y)
-    grid = np.square(X - X.mean(axis=0)).sum() / X.shape[1] * np.logspace(-4, 2, 13)
-    assert_allclose(search.ridge_mse_, min(brute_force(X, Y, ridge(a)) for a in grid), rtol=1e-9)
-    assert_allclose(search.null_mse_, brute_force(X, Y, mean), rtol=1e-9)
-    assert search.held_out_mse_ == -search.best_score_
 
 
 def test_moments_give_the_same_errors_and_files_keep_them(tmp_path):

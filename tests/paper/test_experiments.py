@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from holrr import HOLRR, HOLRRCV, RLS, RLSCV, KernelRLSCV, TraceNormRegressionCV
+from holrr import HOLRR, HOLRRCV, RLS, RLSCV, KernelRLSCV
 from paper import images, meteo, runtime, synthetic
 from paper.experiment import main, mean_and_error, run, seed_for, summarise, write_csv
 from paper.meteo_methods import ALPHAS, METHODS, Windows, by_validation, climatology, on_sphere
@@ -271,7 +271,6 @@ def test_a_search_that_ends_on_an_edge_of_its_grid_is_detected(windows):
         search = KernelRLSCV(grid, kernels=kernels, center_kernel=False)
         assert by_validation(search, windows).at_edge == edge
         assert search.best_estimator_.gamma == 1e-3
-    assert by_validation(TraceNormRegressionCV([1e-3, 1e-2], tol=1e-3), windows).at_edge
 
 
 def test_the_summary_counts_searches_on_an_edge():

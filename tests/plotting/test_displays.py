@@ -18,14 +18,12 @@ from holrr import (  # noqa: E402
     LRR,
     LRRCV,
     MLMTNC,
-    MLMTNCCV,
     RLS,
     RLSCV,
     KernelHOLRRCV,
-    TraceNormRegressionCV,
+    TraceNormRegression,
 )
 from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay  # noqa: E402
-from problems import toy  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
@@ -233,7 +231,7 @@ def test_spectrum_shades_what_is_kept():
 def test_spectrum_of_low_rank_regression_and_of_an_empty_model():
     X, Y = data()
     assert len(SpectrumDisplay.from_estimator(LRR(rank=2).fit(X, Y)).axes_) == 1
-    none = RLS(), TraceNormRegressionCV([1.0, 2.0], cv=2), MLMTNC(2)
+    none = RLS(), TraceNormRegression(1.0), MLMTNC(2)
     for model in (*(m.fit(X, Y) for m in none), HOLRR(rank=2).fit(X, 0 * Y)):
         with pytest.raises(ValueError, match="no spectra"):
             SpectrumDisplay.from_estimator(model)
@@ -258,13 +256,6 @@ def test_names_figures_and_refusals(Display, monkeypatch):
         without.setitem(sys.modules, "matplotlib.pyplot", None)  # as if there were none
         with pytest.raises(ImportError, match=r'pip install "holrr\[plot\]"'):
             Display.from_estimator(model)
-
-
-@pytest.mark.parametrize("search", [TraceNormRegressionCV(cv=3), MLMTNCCV(cv=3)], ids=str)
-def test_error_along_the_penalties_of_a_penalised_search(search):
-    display = RankSurfaceDisplay.from_estimator(search.fit(*toy()))
-    assert display.surface.ndim == 1
-    assert display.surface[display.best_index] == display.surface.min()
 
 
 def test_spectra_that_are_cut_short_say_how_much_is_kept():

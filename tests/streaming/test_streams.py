@@ -25,7 +25,6 @@ from holrr import (
     RLSCV,
     Moments,
     TraceNormRegression,
-    TraceNormRegressionCV,
 )
 from holrr.metrics import r2
 from holrr.streaming import memory_budget
@@ -408,7 +407,6 @@ def test_masked_entries_of_dask_arrays_are_refused():
         TraceNormRegression(),
         RLSCV(alphas=[0.1, 1.0]),
         RLSCV(alphas=[0.1, 1.0], criterion="gcv"),
-        TraceNormRegressionCV(penalties=[0.1, 1.0], cv=2),
     ],
     ids=repr,
 )

@@ -28,8 +28,6 @@ KINDS = {
     "kernel-holrr": "KernelHOLRR",
     "kernel-lrr": "KernelLRR",
     "kernel-rls": "KernelRLS",
-    "trace-norm": "TraceNormRegression",
-    "mlmt-nc": "MLMTNC",
 }
 # Parameters that only some models have, and their command-line options.
 _OPTIONAL = {
@@ -92,7 +90,7 @@ def make_estimator(
         return _class(model)(**_fixed(options), **common)
     space: dict[str, Any] = {"cv": _splitter(options), "verbose": _shows_progress()}
     if options.alpha is not None:
-        space[_class(model, "CV")._penalties] = options.alpha
+        space["alphas"] = options.alpha
     if options.own_alpha is not None:
         space["own_alphas"] = options.own_alpha
     if options.rank is not None:
@@ -213,8 +211,7 @@ def _fixed(options: argparse.Namespace) -> dict[str, Any]:
     """Return the parameters of a model without cross-validation."""
     fixed = {name: getattr(options, name) for name in ("rank", "gamma")}
     if options.alpha is not None:
-        penalty = next(name for name in ("penalty", "beta", "alpha") if takes(options.model, name))
-        fixed[penalty] = options.alpha if isinstance(options.alpha, dict) else options.alpha[0]
+        fixed["alpha"] = options.alpha if isinstance(options.alpha, dict) else options.alpha[0]
     if options.own_alpha is not None:
         fixed["own_alpha"] = options.own_alpha[0]
     return {name: value for name, value in fixed.items() if takes(options.model, name)}

@@ -477,12 +477,11 @@ def _surface(
     results = model.cv_results_
     values = results["mean_mse"] if "mean_mse" in results else results[model.criterion]
     n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0
-    penalty = {"penalties": "penalty"}.get(model._penalties, model._penalties.removesuffix("s"))
-    penalty = free(penalty, taken)
+    penalty = free("alpha", taken)
     more = "kernel" if hasattr(model, "kernels_") else "candidate"
     dims = [free(more, taken)] * (values.ndim - n_ranks - 1) + [penalty]
     dims += [free(f"n_{name}" if n_ranks > 1 else "rank", taken) for name in names[:n_ranks]]
-    coords[penalty] = (penalty, results[model._penalties])
+    coords[penalty] = (penalty, results["alphas"])
     if "input_ranks" in results:
         coords[dims[0]] = (dims[0], np.array([_shown(ranks) for ranks in results["input_ranks"]]))
     for axis in range(values.ndim - n_ranks, values.ndim):

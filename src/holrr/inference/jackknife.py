@@ -30,7 +30,6 @@ from .groups import Groups, group_data
 __all__ = ["standard_errors"]
 
 # Attributes of searches with the chosen penalty.
-_CHOSEN = ("alpha_", "penalty_", "beta_")
 
 
 def standard_errors(
@@ -187,10 +186,9 @@ def _as_tuple(rank: Any) -> tuple[int, ...]:
 
 def _choices(model: Any, grouped: Groups | None) -> dict[str, Any]:
     """Return the choice of a search, and its choices without each group."""
-    name = next(name for name in _CHOSEN if name in vars(model))
-    found = {"rank": _best_rank(model), "penalty": getattr(model, name), "ranks": None}
+    found = {"rank": _best_rank(model), "penalty": model.alpha_, "ranks": None}
     if grouped is not None:
-        again = [(_best_rank(search), getattr(search, name)) for search in grouped.searches(model)]
+        again = [(_best_rank(search), search.alpha_) for search in grouped.searches(model)]
         found["ranks"] = [rank for rank, _ in again]
         found["penalties"] = np.array([penalty for _, penalty in again])
     return found

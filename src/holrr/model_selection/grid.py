@@ -196,7 +196,7 @@ def parameter_counts(shape: Sequence[int], caps: Sequence[int]) -> np.ndarray:
 # ---------------------------------------------------------------- penalties
 
 
-def check_penalties(values: Any, name: str, *, zero: bool = True) -> np.ndarray | None:
+def check_penalties(values: Any, name: str) -> np.ndarray | None:
     """Check penalties, and return them as a vector in the given order.
 
     Parameters
@@ -205,8 +205,6 @@ def check_penalties(values: Any, name: str, *, zero: bool = True) -> np.ndarray 
         Penalties; None scales them to the data, and the result is None.
     name : str
         Name of the argument, for error messages.
-    zero : bool
-        Whether zero is allowed.
     """
     if values is None:
         return None
@@ -216,10 +214,9 @@ def check_penalties(values: Any, name: str, *, zero: bool = True) -> np.ndarray 
         raise TypeError(f"{name} must be numbers; got {values!r}.") from error
     if found.ndim != 1 or found.size == 0:
         raise ValueError(f"{name} must be a list of at least one number; got {values!r}.")
-    allowed = np.isfinite(found) & ((found >= 0) if zero else (found > 0))
+    allowed = np.isfinite(found) & (found >= 0)
     if not allowed.all():
-        bound = "at least 0" if zero else "above 0"
-        raise ValueError(f"{name} must be finite and {bound}; got {found[~allowed][0]}.")
+        raise ValueError(f"{name} must be finite and at least 0; got {found[~allowed][0]}.")
     values, counts = np.unique(found, return_counts=True)
     if (counts > 1).any():
         raise ValueError(

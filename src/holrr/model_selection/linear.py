@@ -120,7 +120,6 @@ class Search(TensorRegressor):
     best_estimator_: Any
     cv_results_: dict[str, Any]
     criterion: str = "cv"
-    _penalties = "alphas"  # name of the parameter with the penalties
     _not_in_files = ("held_out_",)
     # With metadata routing, groups that are passed to scikit-learn's tools reach `fit`.
     __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)

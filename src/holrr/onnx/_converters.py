@@ -14,7 +14,7 @@ from ..extras import need
 from ..kernel import KernelHOLRR, KernelHOLRRCV, KernelLRR, KernelLRRCV, KernelRLS, KernelRLSCV
 from ..linear import HOLRR, LRR, RLS
 from ..model_selection import HOLRRCV, LRRCV, RLSCV
-from ..penalized import MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV
+from ..penalized import MLMTNC, TraceNormRegression
 from ._graph import OPSET, cast
 from ._model import add_model, check_exportable, output_shape
 from ._transformers import TRANSFORMERS, add_transformer, check_transformer, n_columns_out
@@ -23,7 +23,7 @@ __all__ = ["register_converters"]
 
 _MODELS: tuple[type, ...] = (HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV)
 _MODELS += (KernelHOLRR, KernelHOLRRCV, KernelLRR, KernelLRRCV, KernelRLS, KernelRLSCV)
-_MODELS += (MLMTNC, MLMTNCCV, TraceNormRegression, TraceNormRegressionCV)
+_MODELS += (MLMTNC, TraceNormRegression)
 
 
 def register_converters() -> None:

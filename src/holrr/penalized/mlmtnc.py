@@ -123,7 +123,7 @@ class MLMTNC(PenalizedRegressor):
 
     See Also
     --------
-    MLMTNCCV : Search over ranks and penalties by cross-validation.
+    TraceNormRegression : Regression with a convex penalty on the ranks.
     HOLRR : Higher-order low-rank regression, with a penalty on the coefficients.
 
     References

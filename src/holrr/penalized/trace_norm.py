@@ -112,7 +112,7 @@ class TraceNormRegression(PenalizedRegressor):
 
     See Also
     --------
-    TraceNormRegressionCV : Trace norm regression with cross-validated penalty.
+    trace_norm_path : Fits of several penalties, each started at the previous one.
     HOLRR : Regression with a constraint on the ranks, in place of a penalty.
 
     Notes

@@ -100,7 +100,7 @@ class RankSurfaceDisplay:
 
         Parameters
         ----------
-        estimator : HOLRRCV, TraceNormRegressionCV or another search
+        estimator : HOLRRCV, KernelHOLRRCV or another search
             A fitted search.
         mode_names : sequence of p + 1 strings, optional
             Names of the modes, input mode first. The default is those of the data.
@@ -134,7 +134,7 @@ class RankSurfaceDisplay:
             std_error = results["std_mse"][lead] / np.sqrt(len(results["fold_mse"]) - 1)
         display = cls(
             surface=results[key][lead],
-            alphas=results[estimator._penalties],
+            alphas=results["alphas"],
             best_index=index[len(lead) :],
             std_error=std_error,
             label="held-out error" if key == "mean_mse" else key.upper(),
