@@ -18,7 +18,6 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from .core.fit import Fit
-from .core.input_model import InputModel
 from .core.leverage import noise_level, std_factor
 from .core.namespace import Array, asarray_like, namespace_of, to_device_of, to_numpy
 from .core.own_inputs import OwnCoefficients
@@ -39,7 +38,7 @@ __all__ = ["TensorRegressor", "scalar_if_0d"]
 
 # Private fitted attributes; the names of the public ones end with an underscore.
 _PRIVATE = ["_hat", "_noise", "_intervals", "_features", "_warm", "_output_weight", "_own"]
-_PRIVATE += ["_input_mean", "_input_model", "_row_residuals"]
+_PRIVATE += ["_input_mean", "_largest_leverage", "_row_residuals"]
 
 
 class TensorRegressor(
@@ -60,7 +59,7 @@ class TensorRegressor(
     labels_: Labels | None = None
     _output_weight: np.ndarray | None = None  # output weights of the fit, (d1, ..., dp)
     _own: OwnCoefficients | None = None  # coefficients of own inputs
-    _input_model: InputModel | None = None  # model of training inputs in memory
+    _largest_leverage: float | None = None  # that of a training sample that is left out
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Return the parameters, with type and size of tables and labelled arrays."""
@@ -336,7 +335,7 @@ class TensorRegressor(
             self._check_noise()
         checked = validate_inputs(self, X, sparse=True)
         if check_inputs:
-            warn_of_unusual(self._input_model, checked)
+            warn_of_unusual(vars(self).get("_hat"), self._largest_leverage, checked)
         if is_dask(checked):
             shape = self._output_shape
             found = [self._lazily(checked, "_predict_array", shape)]

@@ -57,7 +57,7 @@ from .tensor import (
 )
 
 __all__ = ["Hat", "cholesky_hat", "column_products", "leverage", "noise_level", "spectral_hat"]
-__all__ += ["extra_share", "prior_ratio", "std_factor"]
+__all__ += ["extra_share", "prior_ratio", "row_leverage", "std_factor"]
 
 # Minimum ratio of residual degrees of freedom and samples; below this ratio, the noise is NaN.
 _NO_FREEDOM = 1e-6
@@ -301,11 +301,34 @@ def std_factor(
     xp = namespace_of(F)
     F = xp.astype(F, xp.float64, copy=False)
     of_own = 0.0 if own is None else extra_share(hat) * own.leverage(F) / hat.get("density", 1.0)
-    if hat.get("inputs") is not None:
-        F = hat["inputs"](F)
-    F = (F if hat["unit"] == 1.0 else F / hat["unit"]) - to_device_of(hat["mean"], F)
-    h = of_own + hat["share"] * leverage(hat, F, norms)
+    h = of_own + hat["share"] * leverage(hat, _centred(hat, F, 1.0), norms)
     return xp.sqrt(1.0 + (1.0 / hat["weight"] if hat["intercept"] else 0.0) + h)
+
+
+def row_leverage(hat: dict[str, Any], X: Array, unit: float) -> Array:
+    """Return ``1/n + h(x)`` of each row in ridge regression, (n,), in the units of the weights.
+
+    Parameters
+    ----------
+    hat : dict
+        As `Fit.hat`, of a linear model.
+    X : array of shape (n, m)
+        Inputs divided by `unit`, not centred.
+    unit : float
+    """
+    xp = namespace_of(X)
+    F = _centred(hat, xp.astype(X, xp.float64, copy=False), unit)
+    h = _leverage({**hat, "prior": None}, F, None)
+    return h + (1.0 / hat["weight"] if hat["intercept"] else 0.0)
+
+
+def _centred(hat: dict[str, Any], F: Array, unit: float) -> Array:
+    """Return the centred features of inputs that were divided by `unit`."""
+    if hat.get("inputs") is not None:
+        F = hat["inputs"](F if unit == 1.0 else F * unit)
+        unit = 1.0
+    scale = unit / hat["unit"]
+    return (F if scale == 1.0 else F * scale) - to_device_of(hat["mean"], F)
 
 
 def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array:

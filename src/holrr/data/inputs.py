@@ -250,16 +250,15 @@ def find_used(X: Any) -> np.ndarray | None:
     elif is_on_disk(X):
         first = np.asarray(X[0:1])
     else:
-        first = to_numpy(_values(X)[:1])
+        first = to_numpy(_values(X)[:1, ...])
     missing = (
         np.isnan(first[0]) if first.shape[0] and first.dtype.kind == "f" else np.zeros(0, bool)
     )
     if missing.size and missing.all():
         raise ValueError(
-            'missing_features="drop" leaves no inputs: all entries of X in sample 0 are missing. '
-            "The first sample shows which inputs are missing in every sample. Leave out samples "
-            "without inputs, such as the first ones of a shifted series, from X and y: "
-            "X[1:], y[1:]."
+            "No inputs are left: all entries of X in sample 0 are NaN. The first sample shows which "
+            "inputs are missing in every sample. Leave out samples without inputs, such as the "
+            "first ones of a shifted series, from X and y: X[1:], y[1:]."
         )
     return np.flatnonzero(~missing) if missing.any() else None
 

@@ -1,4 +1,10 @@
-"""Distances of new inputs from those of a fit, and a warning if most of them are unusual."""
+"""Warning of new inputs that are unlike those of a fit, by their leverage.
+
+The leverage of a row measures how far its inputs are from those of the training samples, in the
+directions and units of the fit. A training sample that is left out has the leverage
+``h / (1 - w h)`` as a new row, where h is its leverage in the fit and w its weight. Rows like the
+training samples rarely exceed the largest of these values.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from ..core.input_model import InputModel, rows_to_use
-from ..core.namespace import row_blocks, to_numpy
+from ..core.leverage import row_leverage
+from ..core.namespace import to_numpy
 from ..core.sparse import is_sparse
 from ..core.threads import few_threads_for
 from ..core.warn import warn
 from .arrays import is_dask, take
 
-__all__ = ["UnusualInputWarning", "distances", "warn_of_unusual"]
+__all__ = ["UnusualInputWarning", "largest_leverage", "warn_of_unusual"]
 
-# Minimum number of rows for a warning, and maximum number of rows that are examined.
-_FEW, _MOST = 5, 256
-_LEVEL = 0.999
-_BLOCK = 2**25
+# Minimum number of rows for a warning, minimum number of training samples for a limit, and maximum
+# number of rows that are examined.
+_FEW, _FEWEST_SAMPLES, _MOST = 5, 10, 256
+# A training sample with a leverage closer to one determines its own prediction: without it, the
+# leverage cannot be computed from that of the fit.
+_DETERMINED = 1e-6
 
 
 class UnusualInputWarning(UserWarning):
@@ -33,56 +41,79 @@ class UnusualInputWarning(UserWarning):
     """
 
 
-def distances(model: InputModel, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return T2 and Q of each row, (n,), of validated inputs, computed in blocks on the host.
+def largest_leverage(hat: dict[str, Any] | None, X: Any, w: Any, unit: float) -> float | None:
+    """Return the largest leverage that a training sample has if it is left out.
+
+    At most 256 samples are examined. The result is None if there are fewer than ten, or if a sample
+    determines its own prediction, as with fewer samples than inputs and almost no penalty.
 
     Parameters
     ----------
-    model : InputModel
-    X : array, sparse matrix or Dask array of shape (n, n_features)
+    hat : dict or None
+        As `Fit.hat`.
+    X : array of shape (n_samples, n_features)
+        Inputs of the fit, divided by `unit`.
+    w : array of shape (n_samples,), or None
+        Weights of the samples.
+    unit : float
     """
-    n, d = X.shape
-    t2, q = np.empty(n), np.empty(n)
-    for rows in row_blocks(n, 8 * d, _BLOCK):
-        t2[rows], q[rows] = model.distances(_dense(X[rows, :]))
-    return t2, q
+    if hat is None or hat["form"] == "gram":
+        return None
+    weights = np.ones(X.shape[0]) if w is None else to_numpy(w).astype(float)
+    rows = _some(np.flatnonzero(weights > 0))
+    if rows.size < _FEWEST_SAMPLES:
+        return None
+    h = _leverages(hat, take(X, rows), unit)
+    left = 1.0 - weights[rows] * h
+    if not (left > _DETERMINED).all():
+        return None
+    return float((h / left).max())
 
 
-def _dense(X: Any) -> np.ndarray:
-    """Convert rows to a NumPy array."""
-    if is_sparse(X):
-        return X.toarray()
-    return np.asarray(X) if is_dask(X) else to_numpy(X)
-
-
-def warn_of_unusual(model: InputModel | None, X: Any) -> None:
-    """Warn if more than half of the rows are outside of the 99.9 percent limits of T2 or Q.
+def warn_of_unusual(hat: dict[str, Any] | None, limit: float | None, X: Any) -> None:
+    """Warn if more than half of the rows have a larger leverage than training samples have.
 
     Fewer than five rows are not examined, and at most 256 rows are. Dask arrays are not examined,
     since they are not computed yet.
 
     Parameters
     ----------
-    model : InputModel or None
+    hat : dict or None
+        As `Fit.hat`.
+    limit : float or None
+        Result of `largest_leverage`.
     X : array or sparse matrix of shape (n, n_features)
         Validated inputs.
     """
-    if model is None or X.shape[0] < _FEW or is_dask(X):
+    if hat is None or limit is None or X.shape[0] < _FEW or is_dask(X):
         return
-    n, d = X.shape
-    rows = rows_to_use(n, d, _MOST)
-    X = X[rows] if is_sparse(X) else take(X, rows)
-    with few_threads_for(X.shape[0] * d * model.components.shape[1]):
-        t2, q = model.distances(_dense(X))
-    t2_limit, q_limit = model.limits(_LEVEL)
-    n_outside = int(np.count_nonzero((t2 > t2_limit) | (q > q_limit)))
-    if 2 * n_outside <= t2.size:
+    rows = _some(np.arange(X.shape[0]))
+    X, n = (X[rows].toarray() if is_sparse(X) else take(X, rows)), X.shape[0]
+    outside = int(np.count_nonzero(_leverages(hat, X, 1.0) > limit))
+    if 2 * outside <= rows.size:
         return
-    examined = "" if t2.size == n else " that were examined"
+    examined = "" if rows.size == n else " that were examined"
     warn(
-        f"{n_outside} of {t2.size} rows of X{examined} are unlike the inputs that the model was "
-        f"fitted to: they are outside of the {_LEVEL:.1%} limits of T2 or Q. Predictions for "
-        f"them are extrapolations. holrr.diagnostics.diagnose_inputs(model, X) shows which "
-        f"rows they are; check_inputs=False turns this check off.",
+        f"{outside} of {rows.size} rows of X{examined} are unlike the inputs that the model was "
+        f"fitted to: their leverage is above that of every training sample. Predictions for them "
+        f"are extrapolations. InputMonitor and diagnose_inputs of holrr.diagnostics show how they "
+        f"differ; check_inputs=False turns this check off.",
         UnusualInputWarning,
     )
+
+
+def _some(rows: np.ndarray) -> np.ndarray:
+    """Return all rows, or some that are spread evenly, at all phases of a period."""
+    n = rows.size
+    if n <= _MOST:
+        return rows
+    edges = np.arange(_MOST + 1) * n // _MOST
+    phase = np.arange(_MOST) * 0.6180339887498949 % 1.0
+    return rows[edges[:-1] + (phase * np.diff(edges)).astype(np.int64)]
+
+
+def _leverages(hat: dict[str, Any], X: Any, unit: float) -> np.ndarray:
+    work = X.shape[0] * X.shape[1] * hat["factor"].shape[-1]
+    with few_threads_for(work), np.errstate(over="ignore", invalid="ignore"):
+        h = to_numpy(row_leverage(hat, X, unit))
+    return np.where(np.isnan(h), np.inf, h)  # squares of finite inputs may overflow

@@ -7,7 +7,6 @@ change the estimator: names and labels are returned as a record, which `fit` ass
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
@@ -17,13 +16,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..core.checks import unit_of
-from ..core.input_model import (
-    MIN_ROWS,
-    InputModel,
-    fit_input_model,
-    folds_of_splits,
-    rows_to_use,
-)
 from ..core.namespace import (
     Array,
     all_to_numpy,
@@ -32,7 +24,6 @@ from ..core.namespace import (
     to_numpy,
 )
 from ..core.sparse import is_sparse
-from ..core.threads import few_threads_for
 from ..streaming.stream import Stream, for_workers, open_stream
 from .arrays import (
     check_inputs,
@@ -59,8 +50,9 @@ from .inputs import (
 from .labels import Labels, check_features, features_of, other_features
 from .scores import check_scored, errors_of
 from .unlabel import Unlabelled, dimension_of_inputs, has_dims, unlabel, unlabel_inputs
+from .unusual import largest_leverage
 
-__all__ = ["Names", "Samples", "compare_inputs", "describe_inputs", "names_of_inputs"]
+__all__ = ["Names", "Samples", "compare_inputs", "names_of_inputs"]
 __all__ += ["names_of_moments"]
 __all__ += ["open_data", "score_errors", "validate"]
 __all__ += ["validate_inputs", "validate_points"]
@@ -68,12 +60,12 @@ __all__ += ["validate_inputs", "validate_points"]
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """Number and names of the features of a fit, labels of its data, and model of its inputs."""
+    """Number and names of the features of a fit, labels of its data, and largest leverage."""
 
     n_features: int
     features: np.ndarray | None = None  # of shape (n_features,)
     labels: Labels | None = None
-    input_model: InputModel | None = None
+    largest_leverage: float | None = None
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that store names and labels."""
@@ -82,25 +74,23 @@ class Names:
             found["feature_names_in_"] = self.features
         if self.labels is not None:
             found["labels_"] = self.labels
-        if self.input_model is not None:
-            found["_input_model"] = self.input_model
+        if self.largest_leverage is not None:
+            found["_largest_leverage"] = self.largest_leverage
         return found
 
-    def with_input_model(self, data: Any, splits: Sequence[Any] = ()) -> Names:
-        """Return the names with an `InputModel` of the data, if these are samples in memory.
+    def with_leverage(self, hat: dict[str, Any] | None, data: Any) -> Names:
+        """Return the names with the largest leverage of training samples in memory.
 
         Parameters
         ----------
+        hat : dict or None
+            As `Fit.hat`.
         data : Samples or Stream
-        splits : sequence of pairs of arrays of int
-            Training and test samples of each split of a search; interleaved folds by default.
         """
-        model = None
-        if isinstance(data, Samples):
-            model = describe_inputs(data.X, data.w, splits)
-        if model is not None and data.x_unit != 1.0:
-            model = replace(model, unit=model.unit * data.x_unit)
-        return replace(self, input_model=model)
+        if not isinstance(data, Samples):
+            return self
+        limit = largest_leverage(hat, data.X, data.w, data.x_unit)
+        return replace(self, largest_leverage=limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,28 +167,6 @@ class Samples:
             return self
         X, Y = all_to_numpy([self.X, self.Y])
         return replace(self, X=X, Y=Y, w=None if self.w is None else to_numpy(self.w))
-
-
-def describe_inputs(X: Array, w: Array | None, splits: Sequence[Any] = ()) -> InputModel | None:
-    """Return the `InputModel` of validated inputs, from some rows of positive weight.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-    w : array of shape (n_samples,), or None
-    splits
-        As in `Names.with_input_model`.
-    """
-    n, d = X.shape
-    weights = None if w is None else to_numpy(w)
-    kept = np.arange(n) if weights is None else np.flatnonzero(weights > 0)
-    rows = kept[rows_to_use(kept.size, d)]
-    if rows.size < MIN_ROWS:
-        return None
-    folds = folds_of_splits(splits, n, rows) if len(splits) else None
-    with few_threads_for(rows.size * d * min(rows.size, d)):
-        some = to_numpy(take(X, rows))
-        return fit_input_model(some, None if weights is None else weights[rows], folds)
 
 
 def validate(

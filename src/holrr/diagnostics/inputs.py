@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.input_model import MIN_ROWS, InputModel
+from ..core.namespace import row_blocks, to_numpy
+from ..data.arrays import is_dask
 from ..data.pipelines import inputs_of_last_step, last_step
 from ..data.relabel import row_labels
-from ..data.unusual import distances
 from ..data.validation import validate_inputs
 from ..extras import need
+from ._input_model import InputModel
+from .monitor import InputMonitor
 
 __all__ = ["InputDiagnostics", "check_level", "diagnose_inputs", "labelled_frame"]
+
+_BLOCK = 2**25  # bytes of rows that are measured at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,11 +51,10 @@ class InputDiagnostics:
     Examples
     --------
     >>> import numpy as np
-    >>> from holrr import RLS
-    >>> from holrr.diagnostics import diagnose_inputs
+    >>> from holrr.diagnostics import InputMonitor, diagnose_inputs
     >>> X = np.random.default_rng(0).normal(size=(200, 4))
-    >>> model = RLS().fit(X, X[:, :2])
-    >>> found = diagnose_inputs(model, [[0.0, 1.0, 0.0, 1.0], [9.0, 0.0, 0.0, 0.0]])
+    >>> monitor = InputMonitor().fit(X)
+    >>> found = diagnose_inputs(monitor, [[0.0, 1.0, 0.0, 1.0], [9.0, 0.0, 0.0, 0.0]])
     >>> found
     InputDiagnostics: 1 of 2 rows outside the 99 % limits (T2 1, Q 0)
     >>> found.outside, found.n_components
@@ -140,8 +142,8 @@ class InputDiagnostics:
         )
 
 
-def diagnose_inputs(model: Any, X: Any, *, level: float = 0.99) -> InputDiagnostics:
-    """Compute distances of rows of inputs from the training inputs of a model, with limits.
+def diagnose_inputs(monitor: Any, X: Any, *, level: float = 0.99) -> InputDiagnostics:
+    """Compute distances of rows of inputs from those of an `InputMonitor`, with limits.
 
     Predictions for rows far from the training inputs are extrapolations. Two distances detect such
     rows, both with limits from the training rows (docs/diagnostics.md): Hotelling's T2 within the
@@ -149,10 +151,8 @@ def diagnose_inputs(model: Any, X: Any, *, level: float = 0.99) -> InputDiagnost
 
     Parameters
     ----------
-    model : estimator, Pipeline or InputMonitor
-        A linear or penalised model that was fitted to at least 10 samples in memory, or a pipeline
-        that ends with such a model. For all other models, fit an `InputMonitor` to the inputs and
-        pass it in place of the model.
+    monitor : InputMonitor or Pipeline
+        A monitor that was fitted to the training inputs, or a pipeline that ends with one.
     X : array of shape (n_samples, n_features)
         Inputs, in the format that they had in `fit`.
     level : float, default=0.99
@@ -166,49 +166,42 @@ def diagnose_inputs(model: Any, X: Any, *, level: float = 0.99) -> InputDiagnost
     Examples
     --------
     >>> import numpy as np
-    >>> from holrr import HOLRR
     >>> from holrr.datasets import make_tensor_regression
-    >>> from holrr.diagnostics import diagnose_inputs
+    >>> from holrr.diagnostics import InputMonitor, diagnose_inputs
     >>> X, Y = make_tensor_regression(200, 6, (4, 3), rank=2, snr=9, random_state=0)
-    >>> model = HOLRR(rank=2).fit(X, Y)
-    >>> found = diagnose_inputs(model, np.concatenate([X[:3], 20 * X[:2]]))
+    >>> found = diagnose_inputs(InputMonitor().fit(X), np.concatenate([X[:3], 20 * X[:2]]))
     >>> found.outside
     array([False, False, False,  True,  True])
     """
-    level = check_level(level)
-    given = X
-    if isinstance(model, Pipeline):
-        check_is_fitted(model)
-        X, model = inputs_of_last_step(model, X), last_step(model)
-    check_is_fitted(model)
-    fitted = vars(model).get("_input_model")
-    if fitted is None:
-        raise ValueError(_why_none(model))
-    checked = validate_inputs(model, X, sparse=True)
-    t2, q = distances(fitted, checked)
-    labels = row_labels(X, given, getattr(model, "labels_", None))
-    return InputDiagnostics(t2, q, fitted, level, labels)
-
-
-def _why_none(model: Any) -> str:
-    """Return an error message: why an estimator has no model of its inputs, and what to do."""
-    name = type(model).__name__
-    instead = (
-        "Fit holrr.diagnostics.InputMonitor to rows of X, and pass it in place of the model: "
-        "diagnose_inputs(InputMonitor().fit(X), X_new)."
-    )
-    if getattr(model, "_has_dual_form", False):
-        return (
-            f"{name} has no model of its inputs: its predictions depend on kernel values, and T2 "
-            f"and Q describe linear models. {instead}"
+    level, given = check_level(level), X
+    check_is_fitted(monitor)
+    last = last_step(monitor)
+    if not isinstance(last, InputMonitor):
+        raise TypeError(
+            f"diagnose_inputs needs an InputMonitor that was fitted to the training inputs, or a "
+            f"pipeline that ends with one: diagnose_inputs(InputMonitor().fit(X), X_new); got "
+            f"{type(last).__name__}."
         )
-    if "moments_" in vars(model):
-        return f"{name} has no model of its inputs: it was fitted to moments. {instead}"
-    return (
-        f"{name} has no model of its inputs: it was fitted to moments, to data that are read in "
-        f"blocks, to sparse inputs or to fewer than {MIN_ROWS} samples, or by an older version. "
-        f"{instead}"
-    )
+    X = inputs_of_last_step(monitor, X)
+    t2, q = _distances(last._input_model, validate_inputs(last, X))
+    labels = row_labels(X, given, getattr(last, "labels_", None))
+    return InputDiagnostics(t2, q, last._input_model, level, labels)
+
+
+def _distances(model: InputModel, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return T2 and Q of each row, (n,), of validated inputs, computed in blocks on the host.
+
+    Parameters
+    ----------
+    model : InputModel
+    X : array or Dask array of shape (n, n_features)
+    """
+    n, d = X.shape
+    t2, q = np.empty(n), np.empty(n)
+    for rows in row_blocks(n, 8 * d, _BLOCK):
+        part = X[rows, :]
+        t2[rows], q[rows] = model.distances(np.asarray(part) if is_dask(X) else to_numpy(part))
+    return t2, q
 
 
 def check_level(level: Any) -> float:

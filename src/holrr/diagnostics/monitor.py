@@ -1,4 +1,4 @@
-"""T2 and Q limits of inputs, for models that do not store limits."""
+"""T2 and Q limits of inputs."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import StrOptions
 
-from ..core.input_model import MIN_ROWS, InputModel, rows_to_use
+from ..core.namespace import to_numpy
 from ..core.state import PlainState
-from ..data.arrays import check_inputs, is_dask, is_on_disk, refuse_sparse, weights_of
+from ..core.threads import few_threads_for
+from ..data.arrays import check_inputs, is_dask, is_on_disk, refuse_sparse, take, weights_of
 from ..data.inputs import Inputs, column_names, drop_missing, find_used
 from ..data.labels import Labels
 from ..data.unlabel import sample_dimension, unlabel_inputs
-from ..data.validation import describe_inputs, names_of_inputs
+from ..data.validation import names_of_inputs
 from ..model_selection.folds import check_splits
+from ._input_model import MIN_ROWS, InputModel, fit_input_model, folds_of_splits, rows_to_use
 
 __all__ = ["InputMonitor"]
 
 
 class InputMonitor(PlainState, BaseEstimator):
-    """T2 and Q limits of inputs, for models that do not store limits.
+    """T2 and Q limits of inputs, to find rows that differ from them.
 
-    Linear models that are fitted to samples in memory store such limits. Kernel models, and models
-    that are fitted to moments, sparse inputs or data that are read in blocks, do not. For these
-    models, fit an `InputMonitor` to all or some rows of the inputs, and pass it to
-    `diagnose_inputs`.
+    Fit an `InputMonitor` to the inputs that a model is fitted to, and pass it to `diagnose_inputs`
+    with new inputs. It serves models of every kind.
 
     The fit uses at most 500 rows, and fewer rows if there are many inputs. The rows are
     spread evenly over the data. Only these rows are read from memory maps, HDF5, Zarr and Dask
-    arrays.
+    arrays. Inputs that are NaN in every row, such as land in a field of the sea, are left out.
 
     Parameters
     ----------
@@ -38,11 +37,6 @@ class InputMonitor(PlainState, BaseEstimator):
         Folds whose rows are held out to compute the limits, as in scikit-learn. By default, there
         are five folds, and each holds out every fifth row. Samples of one group, and samples at
         neighbouring times, should be held out together. `cv` needs data in memory.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are NaN in every row. "raise" raises an error, and "drop" leaves
-        these inputs out.
-    sample_dim : str, optional
-        Name of the sample dimension of xarray objects.
 
     Attributes
     ----------
@@ -67,21 +61,14 @@ class InputMonitor(PlainState, BaseEstimator):
     array([False,  True, False])
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        "cv": ["cv_object", None],
-        "missing_features": [StrOptions({"raise", "drop"})],
-        "sample_dim": [str, None],
-    }
     labels_: Labels | None = None
-    _input_model: InputModel | None = None
+    _input_model: InputModel
 
     # With metadata routing, groups that are passed to scikit-learn's tools reach `fit`.
     __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
 
-    def __init__(self, cv=None, *, missing_features="raise", sample_dim=None):
+    def __init__(self, cv=None):
         self.cv = cv
-        self.missing_features = missing_features
-        self.sample_dim = sample_dim
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Any:
         """Compute principal components and limits of the inputs.
@@ -102,13 +89,12 @@ class InputMonitor(PlainState, BaseEstimator):
         self
             The fitted monitor.
         """
-        self._validate_params()
         refuse_sparse(X)
-        dim = sample_dimension(self.sample_dim, X, y, None)
+        dim = sample_dimension(None, X, y, None)
         inputs = unlabel_inputs(X, dim, None)
         n, weights = inputs.X.shape[0], weights_of(sample_weight, inputs.X.shape[0])
         matrix, kept = self._read(inputs, weights)
-        used = find_used(matrix) if self.missing_features == "drop" else None
+        used = find_used(matrix)
         names = names_of_inputs(inputs, dim, used)
         if used is not None:
             matrix = drop_missing(matrix, used, column_names(inputs, None))
@@ -121,7 +107,7 @@ class InputMonitor(PlainState, BaseEstimator):
                     f"or pass rows of X as an array."
                 )
             splits = check_splits(self.cv, matrix, np.empty(n), groups, weights)
-        model = describe_inputs(matrix, None if weights is None else weights[kept], splits)
+        model = _described(matrix, None if weights is None else weights[kept], splits)
         if model is None:
             raise ValueError(
                 f"InputMonitor needs at least {MIN_ROWS} rows with positive weight; X has "
@@ -150,3 +136,15 @@ class InputMonitor(PlainState, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_input_model" in vars(self)
+
+
+def _described(X: Any, w: np.ndarray | None, splits: list[Any]) -> InputModel | None:
+    """Return the `InputModel` of some rows of positive weight, or None if there are too few."""
+    n, d = X.shape
+    kept = np.arange(n) if w is None else np.flatnonzero(w > 0)
+    rows = kept[rows_to_use(kept.size, d)]
+    if rows.size < MIN_ROWS:
+        return None
+    folds = folds_of_splits(splits, n, rows) if splits else None
+    with few_threads_for(rows.size * d * min(rows.size, d)):
+        return fit_input_model(to_numpy(take(X, rows)), None if w is None else w[rows], folds)

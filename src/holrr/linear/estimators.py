@@ -139,7 +139,7 @@ class LinearRegressor(TensorRegressor):
         )
         data, robust_weight = weigh_samples(self, data, weights)
         fit, n_dropped = fit_data(data, options, weights)
-        names = names.with_input_model(data)
+        names = names.with_leverage(fit.hat, data)
         return self._assign_fit(
             fit, names, plan, n_dropped if isinstance(data, Samples) else None, robust_weight
         )

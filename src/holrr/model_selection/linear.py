@@ -171,7 +171,7 @@ class Search(TensorRegressor):
         self._check_noise()
         checked = validate_inputs(self, X, sparse=True)
         if check_inputs:
-            warn_of_unusual(self._input_model, checked)
+            warn_of_unusual(vars(self).get("_hat"), self._largest_leverage, checked)
         if is_dask(checked):
             shape = self._output_shape
             mean, std = (self._lazily(checked, m, shape) for m in ("_predict_array", "_std_array"))
@@ -420,7 +420,7 @@ class LinearSearch(Search):
             )
         splits = split(data, self.cv, groups) if self.criterion == "cv" else []
         warn_of_folds(splits, data, robust_weight)
-        names, some = names.with_input_model(data, splits), None
+        some = None
         if ignores_missing(self) and has_missing(data):
             check_no_infinity(data)
             some = prepare(data, weights, keep_grid=self._keeps_grid(data))
@@ -714,6 +714,7 @@ class LinearSearch(Search):
     ) -> Any:
         """Assign all fitted attributes, including the attributes of the final model."""
         x_unit, y_unit = (1.0, 1.0) if data is None else (data.x_unit, data.y_unit)
+        names = names.with_leverage(found.fit.hat, data)
         fit = found.fit if weights is None else found.fit.unweighted(weights)
         n_dropped = found.n_dropped if ignores_missing(self) and data is not None else None
         model = self._model(found.choice.alpha, chosen_rank(found))

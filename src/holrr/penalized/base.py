@@ -64,7 +64,7 @@ class PenalizedRegressor(TensorRegressor):
             The fitted estimator.
         """
         data, names = validate(self, X, y, sample_weight)
-        return self._fit_data(data, names.with_input_model(data))
+        return self._fit_data(data, names)
 
     def _fit_data(self, data: Samples | Stream, names: Names) -> Any:
         """Fit the model to validated data."""

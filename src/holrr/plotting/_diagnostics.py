@@ -38,13 +38,12 @@ class InputDiagnosticsDisplay:
     Examples
     --------
     >>> import numpy as np
-    >>> from holrr import RLS
-    >>> from holrr.diagnostics import diagnose_inputs
+    >>> from holrr.diagnostics import InputMonitor, diagnose_inputs
     >>> from holrr.plotting import InputDiagnosticsDisplay
     >>> X = np.random.default_rng(0).normal(size=(200, 6))
-    >>> model = RLS().fit(X, X[:, :2])
-    >>> display = InputDiagnosticsDisplay.from_estimator(model, X, name="training")
-    >>> found = diagnose_inputs(model, 4 * X[:20], level=0.99)
+    >>> monitor = InputMonitor().fit(X)
+    >>> display = InputDiagnosticsDisplay.from_estimator(monitor, X, name="training")
+    >>> found = diagnose_inputs(monitor, 4 * X[:20], level=0.99)
     >>> both = InputDiagnosticsDisplay.from_diagnostics(found, name="new", ax=display.ax_)
     >>> again = both.plot(n_labels=3)  # in a new figure
     """
@@ -63,11 +62,11 @@ class InputDiagnosticsDisplay:
         name: str | None = None,
         ax: Any = None,
     ) -> InputDiagnosticsDisplay:
-        """Plot the distances of rows of inputs from the training inputs of an estimator.
+        """Plot the distances of rows of inputs from those of a monitor.
 
         Parameters
         ----------
-        estimator : estimator, Pipeline or InputMonitor
+        estimator : InputMonitor or Pipeline
             As in `diagnose_inputs`.
         X : array of shape (n_samples, n_features)
             Inputs, in the format that they had in `fit`.

@@ -1,4 +1,4 @@
-r"""Principal component model of the inputs of a fit, for the distances of new rows.
+r"""Principal component model of inputs, for the distances of new rows.
 
 Principal components :math:`P` of the centred inputs split a row :math:`z = x - \bar x` into scores
 :math:`t = P'z` and residuals :math:`e = z - Pt`. The model measures two distances:
@@ -41,9 +41,9 @@ from functools import lru_cache, partial
 import numpy as np
 from scipy.special import fdtri
 
-from .checks import unit_of
-from .namespace import row_blocks
-from .state import record
+from ..core.checks import unit_of
+from ..core.namespace import row_blocks
+from ..core.state import record
 
 __all__ = ["MIN_ROWS", "InputModel", "RowFolds", "fit_input_model", "folds_of_splits"]
 __all__ += ["interleaved_folds", "rows_to_use"]
