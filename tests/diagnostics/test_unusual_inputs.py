@@ -296,6 +296,28 @@ def test_models_are_refused_with_what_to_do():
 # ---------------------------------------------------------------- the monitor
 
 
+def same_diagnoses(found, expected):
+    """The same distances and limits."""
+    for name in ("t2", "q", "t2_limit", "q_limit"):
+        assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9)
+
+
+def test_a_monitor_uses_folds_weights_and_groups():
+    (X, _), (new, _) = latent_data(), latent_data(seed=1)
+    groups = np.arange(100) // 10
+    found = diagnose_inputs(InputMonitor(GroupKFold(5)).fit(X, groups=groups), new)
+    splits = list(GroupKFold(5).split(X, groups=groups))
+    same_diagnoses(found, diagnose_inputs(InputMonitor(splits).fit(X), new))
+    every_fifth = diagnose_inputs(InputMonitor().fit(X), new)
+    assert found.q_limit != pytest.approx(every_fifth.q_limit, rel=1e-3)
+    splits = [(np.arange(100) % 5 != k, np.arange(100) % 5 == k) for k in range(5)]
+    splits = [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in splits]
+    same_diagnoses(every_fifth, diagnose_inputs(InputMonitor(splits).fit(X), new))
+    w = np.where(groups < 5, 1.0, 0.0)
+    some = diagnose_inputs(InputMonitor().fit(X, sample_weight=w), new)
+    same_diagnoses(some, diagnose_inputs(InputMonitor().fit(X[:50]), new))
+
+
 def test_a_monitor_reads_memory_maps(tmp_path):
     (X, _), (new, _) = latent_data(), latent_data(seed=1)
     expected = diagnose_inputs(InputMonitor().fit(X), new)

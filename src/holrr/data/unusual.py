@@ -19,7 +19,7 @@ from ..core.threads import few_threads_for
 from ..core.warn import warn
 from .arrays import is_dask, take
 
-__all__ = ["UnusualInputWarning", "largest_leverage", "warn_of_unusual"]
+__all__ = ["UnusualInputWarning", "largest_leverage", "unusual_rows", "warn_of_unusual"]
 
 # Minimum number of rows for a warning, minimum number of training samples for a limit, and maximum
 # number of rows that are examined.
@@ -70,11 +70,10 @@ def largest_leverage(hat: dict[str, Any] | None, X: Any, w: Any, unit: float) ->
     return float((h / left).max())
 
 
-def warn_of_unusual(hat: dict[str, Any] | None, limit: float | None, X: Any) -> None:
-    """Warn if more than half of the rows have a larger leverage than training samples have.
+def unusual_rows(hat: dict[str, Any] | None, limit: float | None, X: Any) -> tuple[int, int]:
+    """Return how many rows have a larger leverage than training samples have, and of how many.
 
-    Fewer than five rows are not examined, and at most 256 rows are. Dask arrays are not examined,
-    since they are not computed yet.
+    At most 256 rows are examined, and none of a Dask array or of a model without a limit.
 
     Parameters
     ----------
@@ -85,16 +84,31 @@ def warn_of_unusual(hat: dict[str, Any] | None, limit: float | None, X: Any) -> 
     X : array or sparse matrix of shape (n, n_features)
         Validated inputs.
     """
-    if hat is None or limit is None or X.shape[0] < _FEW or is_dask(X):
-        return
+    if hat is None or limit is None or is_dask(X):
+        return 0, 0
     rows = _some(np.arange(X.shape[0]))
-    X, n = (X[rows].toarray() if is_sparse(X) else take(X, rows)), X.shape[0]
-    outside = int(np.count_nonzero(_leverages(hat, X, 1.0) > limit))
-    if 2 * outside <= rows.size:
+    X = X[rows].toarray() if is_sparse(X) else take(X, rows)
+    return int(np.count_nonzero(_leverages(hat, X, 1.0) > limit)), rows.size
+
+
+def warn_of_unusual(hat: dict[str, Any] | None, limit: float | None, X: Any) -> None:
+    """Warn if more than half of the rows have a larger leverage than training samples have.
+
+    Fewer than five rows are not examined, so that predictions of single rows take no longer.
+
+    Parameters
+    ----------
+    hat, limit, X
+        As in `unusual_rows`.
+    """
+    if X.shape[0] < _FEW:
         return
-    examined = "" if rows.size == n else " that were examined"
+    outside, n = unusual_rows(hat, limit, X)
+    if 2 * outside <= n:
+        return
+    examined = "" if n == X.shape[0] else " that were examined"
     warn(
-        f"{outside} of {rows.size} rows of X{examined} are unlike the inputs that the model was "
+        f"{outside} of {n} rows of X{examined} are unlike the inputs that the model was "
         f"fitted to: their leverage is above that of every training sample. Predictions for them "
         f"are extrapolations. InputMonitor and diagnose_inputs of holrr.diagnostics show how they "
         f"differ; check_inputs=False turns this check off.",

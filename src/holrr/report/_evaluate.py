@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import has_fit_parameter
 
 from ..core.namespace import to_numpy
 from ..data.arrays import nan_for_masked
@@ -25,6 +24,8 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95)
 _N_RESAMPLED = 2000
 # If there are more rows, contiguous groups of rows are resampled.
 _MOST_GROUPS = 1000
+# Ratio of standard deviations from which outputs have different units.
+_UNITS = 30.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Evaluation:
         Weights of the outputs in the errors.
     n_folds : int
         Number of folds of a cross-validation, 0 for new data.
+    groups : array of shape (n_samples,), optional
+        Groups of the samples, which confidence intervals take as independent of each other.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class Evaluation:
     intervals: Mapping[float, tuple[np.ndarray, np.ndarray]] | None = None
     output_weight: np.ndarray | None = None
     n_folds: int = 0
+    groups: np.ndarray | None = None
 
     @property
     def names(self) -> list[str]:
@@ -99,7 +103,7 @@ class Evaluation:
             One of `names`.
         """
         squares, counts = self._row_sums(self._squares(name))
-        return _resampled(lambda error, count: np.sqrt(error / count), squares, counts)
+        return self._resampled(lambda error, count: np.sqrt(error / count), squares, counts)
 
     def gain(self, other: str) -> Estimate:
         """Return the relative reduction of the squared error compared with another method.
@@ -112,7 +116,7 @@ class Evaluation:
         """
         ours, _ = self._row_sums(self._squares(self.names[0]))
         theirs, _ = self._row_sums(self._squares(other))
-        return _resampled(_lower, ours, theirs)
+        return self._resampled(_lower, ours, theirs)
 
     def r2(self, name: str | None = None) -> Any:
         """Return R2: the explained share of the variance about the mean of these samples.
@@ -130,7 +134,7 @@ class Evaluation:
             return 1 - error / np.where(scatter > 0, scatter, np.nan)
         error, _ = self._row_sums(self._squares(name))
         scatter, _ = self._row_sums(about_mean)
-        return _resampled(_lower, error, scatter)
+        return self._resampled(_lower, error, scatter)
 
     def coverage(self, nominal: float) -> float:
         """Return the share of observed entries in their prediction intervals.
@@ -144,6 +148,47 @@ class Evaluation:
         low, high = self.intervals[nominal]
         seen = ~np.isnan(self.y) & ~np.isnan(low)
         return float(np.mean(((low <= self.y) & (self.y <= high))[seen]))
+
+    def modes_in_units(self) -> list[int]:
+        """Return the modes along which the standard deviation of the outputs differs strongly.
+
+        It differs by more than a factor of 30, as if the entries had different units.
+        """
+        spread = np.nanvar(self.y, axis=0)
+        found = []
+        for mode in range(spread.ndim):
+            others = tuple(k for k in range(spread.ndim) if k != mode)
+            seen = np.isfinite(spread)
+            sums = np.where(seen, spread, 0).sum(axis=others)
+            each = sums / np.maximum(seen.sum(axis=others), 1)
+            each = each[each > 0]
+            if each.size > 1 and each.max() > _UNITS**2 * each.min():
+                found.append(mode)
+        return found
+
+    def part(self, mode: int, entry: int) -> Evaluation:
+        """Return the evaluation of the outputs at one entry of a mode.
+
+        Parameters
+        ----------
+        mode : int
+            Number of the output mode, from 0.
+        entry : int
+            Position along the mode.
+        """
+        take = lambda A: np.take(A, [entry], axis=1 + mode)  # noqa: E731
+        bounds = {c: (take(a), take(b)) for c, (a, b) in (self.intervals or {}).items()}
+        weight = self.output_weight
+        return replace(
+            self,
+            y=take(self.y),
+            predicted={name: take(values) for name, values in self.predicted.items()},
+            intervals=bounds or None,
+            output_weight=None if weight is None else np.take(weight, [entry], axis=mode),
+        )
+
+    def _resampled(self, statistic: Any, *columns: np.ndarray) -> Estimate:
+        return _resampled(statistic, *columns, groups=self.groups)
 
     def _squares(self, name: str | None) -> np.ndarray:
         return (self.y - self.predicted[self.names[0] if name is None else name]) ** 2
@@ -163,7 +208,7 @@ def _lower(error: Any, reference: Any) -> Any:
         return 1 - error / reference
 
 
-def _resampled(statistic: Any, *columns: np.ndarray) -> Estimate:
+def _resampled(statistic: Any, *columns: np.ndarray, groups: np.ndarray | None = None) -> Estimate:
     """Estimate a statistic, and its 95 % confidence interval by the bootstrap.
 
     Parameters
@@ -173,6 +218,8 @@ def _resampled(statistic: Any, *columns: np.ndarray) -> Estimate:
     columns : arrays of shape (n_samples,)
         Values of the samples, which are drawn with replacement. If there are many samples,
         contiguous groups of samples are drawn.
+    groups : array of shape (n_samples,), optional
+        Groups that are drawn in place of the samples.
     """
     n = len(columns[0])
     value = float(statistic(*(np.sum(column) for column in columns)))
@@ -180,6 +227,9 @@ def _resampled(statistic: Any, *columns: np.ndarray) -> Estimate:
         return Estimate(value, float("nan"), float("nan"))
     n_groups = min(n, _MOST_GROUPS)
     group = np.arange(n) * n_groups // n
+    if groups is not None:
+        group = np.unique(groups, return_inverse=True)[1]
+        n_groups = int(group.max()) + 1
     sums = np.stack([np.bincount(group, column) for column in columns], axis=1)
     draws = np.random.default_rng(0).multinomial(
         n_groups, np.full(n_groups, 1 / n_groups), size=_N_RESAMPLED
@@ -200,7 +250,12 @@ def _mean(y: np.ndarray) -> np.ndarray:
 
 
 def evaluated(
-    model: Any, X: Any, y: Any, compare: Mapping[str, Any] | None = None, name: str = "this model"
+    model: Any,
+    X: Any,
+    y: Any,
+    compare: Mapping[str, Any] | None = None,
+    groups: np.ndarray | None = None,
+    name: str = "this model",
 ) -> Evaluation:
     """Evaluate a fitted model on samples that it was not fitted to.
 
@@ -212,6 +267,8 @@ def evaluated(
         New samples, in the format of `score`.
     compare : dict of fitted estimators, optional
         Other models of the same inputs and outputs, by name.
+    groups : array of shape (n_samples,), optional
+        Groups of the samples.
     name : str
         Name of the model.
     """
@@ -227,11 +284,11 @@ def evaluated(
         predicted[other] = _outputs(model, X, estimator.predict(X))
     predicted["the mean of these samples"] = np.broadcast_to(_mean(observed), observed.shape)
     weight = last_step(model)._output_weight
-    return Evaluation("new data", observed, predicted, _intervals(model, X), weight)
+    return Evaluation("new data", observed, predicted, _intervals(model, X), weight, groups=groups)
 
 
 def cross_validated(
-    model: Any, X: Any, y: Any, groups: Any = None, name: str = "this model"
+    model: Any, X: Any, y: Any, groups: np.ndarray | None = None, name: str = "this model"
 ) -> Evaluation:
     """Evaluate a model on its training samples by cross-validation.
 
@@ -244,14 +301,13 @@ def cross_validated(
     X, y
         The samples that the model was fitted to.
     groups : array of shape (n_samples,), optional
-        Groups of the samples, for the splitters of searches.
+        Groups of the samples, as in `fit`.
     name : str
         Name of the model.
     """
     final = last_step(model)
     observed = _outputs(model, X, y)
     dim = sample_dimension(getattr(final, "sample_dim", None), X, y, final.labels_)
-    groups = None if groups is None else np.asarray(groups)
     folds = _folds(final, len(observed), groups)
     ridge = _ridge(final)
     predicted = {name: np.full(observed.shape, np.nan)}
@@ -260,15 +316,13 @@ def cross_validated(
     predicted["the mean"] = np.full(observed.shape, np.nan)
     bounds: dict[float, list[np.ndarray]] = {}
     for train, test in folds:
-        fitted = clone(model)
         rows = take_rows(X, train, dim), take_rows(y, train, dim)
         new = take_rows(X, test, dim), take_rows(y, test, dim)
-        some = None if groups is None else groups[train]
-        fitted.fit(*rows, **_groups_of_fit(fitted, some))
+        of_train = None if groups is None else groups[train]
+        fitted = _fitted(clone(model), *rows, of_train)
         predicted[name][test] = _outputs(model, new[0], fitted.predict(new[0]))
         if ridge is not None:
-            other = _with_last_step(model, ridge)
-            other.fit(*rows, **_groups_of_fit(other, some))
+            other = _fitted(_with_last_step(model, ridge), *rows, of_train)
             predicted["ridge regression"][test] = _outputs(model, new[0], other.predict(new[0]))
         predicted["the mean"][test] = _mean(observed[train])
         for nominal, pair in (_intervals(fitted, new[0]) or {}).items():
@@ -285,26 +339,30 @@ def cross_validated(
         {key: (low[tested], high[tested]) for key, (low, high) in bounds.items()} or None,
         final._output_weight,
         len(folds),
+        None if groups is None else groups[tested],
     )
 
 
 def _folds(model: Any, n_samples: int, groups: np.ndarray | None) -> list[Any]:
     """Return the folds of the search of the model, or five contiguous folds."""
     cv = getattr(model, "cv", None)
-    splitter = check_cv(min(5, n_samples) if cv is None else cv)
     try:
-        return list(splitter.split(np.empty((n_samples, 1)), groups=groups))
-    except (TypeError, ValueError) as error:
-        advice = "" if groups is not None else " Pass them: make_report(..., groups=groups)."
-        raise ValueError(f"cv={cv!r} does not split the samples: {error}{advice}") from error
+        return list(check_cv(min(5, n_samples) if cv is None else cv).split(np.empty((n_samples, 1)), None, groups))
+    except ValueError as error:
+        if groups is None and "groups" in str(error):
+            raise ValueError(
+                f"groups is missing: the model was fitted with cv={cv!r}, which needs the groups "
+                f"of the samples. Pass groups=... as in fit."
+            ) from None
+        raise
 
 
-def _groups_of_fit(model: Any, groups: np.ndarray | None) -> dict[str, Any]:
-    """Return the groups as a keyword argument of `fit`, if the model or its last step has one."""
-    if groups is None or not has_fit_parameter(last_step(model), "groups"):
-        return {}
+def _fitted(model: Any, X: Any, y: Any, groups: np.ndarray | None) -> Any:
+    """Fit a model, with the groups of the samples if it searches."""
+    if groups is None or not hasattr(last_step(model), "cv"):
+        return model.fit(X, y)
     name = f"{model.steps[-1][0]}__groups" if isinstance(model, Pipeline) else "groups"
-    return {name: groups}
+    return model.fit(X, y, **{name: groups})
 
 
 def _ridge(model: Any) -> Any:

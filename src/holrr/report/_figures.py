@@ -10,19 +10,15 @@ from typing import Any
 import numpy as np
 
 from ..data.labels import mode_coordinates, mode_names
-from ..diagnostics import InputDiagnostics, Outliers
 from ..plotting import (
-    InputDiagnosticsDisplay,
     IntervalCalibrationDisplay,
     LoadingsDisplay,
-    OutlierDisplay,
     RankSurfaceDisplay,
     SkillMapDisplay,
 )
 from ._evaluate import Estimate, Evaluation
 
-__all__ = ["calibration", "errors", "loadings", "outliers", "rank_surface", "scatter", "skill"]
-__all__ += ["to_svg", "unusual_inputs"]
+__all__ = ["calibration", "drawn", "errors", "loadings", "rank_surface", "scatter", "skill"]
 
 # CSS custom properties that replace the colours of the displays.
 _COLORS = {
@@ -143,16 +139,6 @@ def calibration(evaluation: Evaluation) -> Any:
     return IntervalCalibrationDisplay.from_predictions(
         evaluation.y, evaluation.intervals, name="this model"
     )
-
-
-def unusual_inputs(rows: InputDiagnostics) -> Any:
-    """Draw T2 and Q of the samples with their limits."""
-    return InputDiagnosticsDisplay.from_diagnostics(rows)
-
-
-def outliers(found: Outliers) -> Any:
-    """Draw the held-out residuals of the training samples with their limit."""
-    return OutlierDisplay.from_outliers(found)
 
 
 def rank_surface(model: Any) -> Any:

@@ -12,20 +12,25 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
+from ..data.arrays import check_groups
 from ..data.labels import mode_coordinates, mode_names
-from ..data.pipelines import last_step
-from ..diagnostics import InputDiagnostics, Outliers, diagnose_inputs, find_outliers
+from ..data.pipelines import inputs_of_last_step, last_step
+from ..data.unusual import unusual_rows
+from ..data.validation import validate_inputs
+from ..diagnostics import find_outliers
 from ..extras import need
 from ..io import write_atomically
 from . import _figures as figures
 from ._evaluate import Evaluation, cross_validated, evaluated
 from ._page import Page, Section, Table
-from ._words import OUTLIER_LEVEL, conclusion, next_steps, number, percent
+from ._words import conclusion, number, percent
 from .facts import fact_lines, facts_of
 
-__all__ = ["Report", "diagnosed", "make_report", "report_on"]
+__all__ = ["Report", "make_report"]
 
 _N_LISTED = 5
+# Share of ordinary training samples below the limit of their residuals.
+_OUTLIER_LEVEL = 0.999
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +92,10 @@ def make_report(
     y: Any,
     *,
     cross_validate: bool = False,
+    groups: Any = None,
     compare: Mapping[str, Any] | None = None,
     title: str = "Regression report",
     notes: Mapping[str, Any] | None = None,
-    groups: Any = None,
 ) -> Report:
     """Create a report on a fitted model: errors, intervals, ranks, loadings and a conclusion.
 
@@ -106,14 +111,15 @@ def make_report(
         Whether `X` and `y` are the training data. The model, with the choice of its
         hyperparameters, and ridge regression are then fitted again without each fold, so that all
         errors are those of samples that a fit has not seen.
+    groups : array of shape (n_samples,), optional
+        Groups of the samples. Confidence intervals take whole groups as independent. With
+        `cross_validate`, the groups are those of `fit`, for splitters such as ``GroupKFold``.
     compare : dict of fitted estimators, optional
         Other models to compare with on the same new samples, by name.
     title : str, default="Regression report"
         Title of the page.
     notes : dict, optional
         Further facts. ``n_samples`` is the number of training samples.
-    groups : array of shape (n_samples,), optional
-        Groups of the samples, as in the `fit` of a search. Used only with `cross_validate`.
 
     Returns
     -------
@@ -141,77 +147,86 @@ def make_report(
             "compare cannot be combined with cross_validate=True, since the fitted models that it "
             "contains have seen the training data. Use compare with new samples."
         )
+    n = len(next(iter(y.data_vars.values()))) if hasattr(y, "data_vars") else len(y)
+    of_rows = None if groups is None else check_groups(groups, n)
     if cross_validate:
-        evaluation = cross_validated(model, X, y, groups)
+        evaluation = cross_validated(model, X, y, of_rows)
     else:
-        evaluation = evaluated(model, X, y, compare)
-    facts = facts_of(model, dict(notes or {}))
-    rows = None if cross_validate else diagnosed(model, X)
-    return report_on(evaluation, last_step(model), facts, title, rows)
-
-
-def diagnosed(model: Any, X: Any) -> InputDiagnostics | None:
-    """Return distances of new inputs from the training inputs, or None if the model has no limits.
-
-    Parameters
-    ----------
-    model : estimator or pipeline
-    X : array of shape (n_samples, n_features)
-    """
-    if vars(last_step(model)).get("_input_model") is None:
-        return None
-    return diagnose_inputs(model, X)
-
-
-def report_on(
-    evaluation: Evaluation,
-    model: Any,
-    facts: dict[str, Any],
-    title: str,
-    rows: InputDiagnostics | None = None,
-) -> Report:
-    """Create a report from an evaluation.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    model : estimator
-        The fitted estimator, the last step of a pipeline.
-    facts : dict
-        Result of `facts_of`.
-    title : str
-    rows : InputDiagnostics, optional
-        Distances of the inputs of new samples from the training inputs.
-    """
-    outliers = (
-        find_outliers(model, level=OUTLIER_LEVEL) if "_row_residuals" in vars(model) else None
-    )
+        evaluation = evaluated(model, X, y, compare, of_rows)
+    final = last_step(model)
     sections = [
-        Section("Conclusion").items(conclusion(evaluation)),
-        Section("Next steps").items(next_steps(evaluation, model, rows, outliers)),
-        Section("Model").table(Table((), fact_lines(facts))),
-        _errors(evaluation),
-        _skill(model, evaluation),
+        Section("Conclusion").items([*conclusion(evaluation, _modes(final)), *_far(model, X)]),
+        Section("Model").table(Table((), fact_lines(facts_of(model, dict(notes or {}))))),
+        *_errors(evaluation, final),
+        _skill(final, evaluation),
         *_intervals(evaluation),
-        *_unusual(rows),
-        *_outliers(outliers),
-        *_ranks(model),
-        *_loadings(model),
+        *_outliers(final),
+        *_ranks(final),
+        *_loadings(final),
     ]
-    n = evaluation.n_samples
-    how = f"{n} samples that it assumes to be new"
-    if evaluation.source == "cross-validation":
-        how = f"{n} training samples by {evaluation.n_folds}-fold cross-validation"
-    lead = f"{type(model).__name__}, evaluated on {how}."
+    how = f"{evaluation.n_samples} new samples"
+    if cross_validate:
+        n = evaluation.n_folds
+        how = f"{evaluation.n_samples} training samples by {n}-fold cross-validation"
+    independent = "rows" if of_rows is None else "groups"
     footer = (
         f"Made with holrr {__version__}. Confidence intervals are percentiles of 2,000 bootstrap "
-        f"samples of the rows. They assume that the rows are independent of each other."
+        f"samples of the {independent}. They assume that the {independent} are independent of each "
+        f"other."
     )
+    lead = f"{type(final).__name__}, evaluated on {how}."
     return Report(Page(title, lead, sections, footer).html(), evaluation)
 
 
-def _errors(evaluation: Evaluation) -> Section:
-    section = Section("Errors")
+def _modes(model: Any) -> list[tuple[str, list[str]]]:
+    """Return name and entries of each output mode."""
+    names = mode_names(model)[1:]
+    return [
+        (name, [_label(c) for c in mode_coordinates(model, mode)])
+        for mode, name in enumerate(names, 1)
+    ]
+
+
+def _far(model: Any, X: Any) -> list[str]:
+    """Return a statement on samples whose inputs are far from the training inputs."""
+    final = last_step(model)
+    checked = validate_inputs(final, inputs_of_last_step(model, X), sparse=True)
+    outside, n = unusual_rows(vars(final).get("_hat"), final._largest_leverage, checked)
+    if not outside:
+        return []
+    return [
+        f"{outside} of {n} samples are farther from the training inputs than any training sample: "
+        f"their predictions are extrapolations."
+    ]
+
+
+def _errors(evaluation: Evaluation, model: Any) -> Sequence[Section]:
+    section, units = Section("Errors"), evaluation.modes_in_units()
+    if units:
+        name, entries = _modes(model)[units[0]]
+        parts = [(e, evaluation.part(units[0], k)) for k, e in enumerate(entries)]
+        rows = [[entry, *row] for entry, part in parts for row in _rows_of_errors(part)]
+        section.table(Table([name, *_HEADER], rows, numbers=(2, 3, 4, 5, 6)))
+    else:
+        section.table(Table(_HEADER, _rows_of_errors(evaluation), numbers=(1, 2, 3, 4, 5)))
+    section.text(
+        "The gain is the relative reduction of the squared error by the model, compared with the "
+        "method. Both predict the same samples, so its interval is that of a paired comparison.",
+        "note",
+    )
+    if units:
+        return [section]
+    svg = figures.drawn("errors", lambda: figures.errors(evaluation))
+    section.figure(svg, "Root mean squared error of each method.")
+    svg = figures.drawn("scatter", lambda: figures.scatter(evaluation))
+    section.figure(svg, "Observed against predicted outputs; the dashed line is equality.")
+    return [section]
+
+
+_HEADER = ["method", "RMSE", "95 % interval", "R2", "gain of the model", "95 % interval"]
+
+
+def _rows_of_errors(evaluation: Evaluation) -> list[list[str]]:
     rows = []
     for place, name in enumerate(evaluation.names):
         rmse, r2 = evaluation.rmse(name), evaluation.r2(name)
@@ -220,17 +235,7 @@ def _errors(evaluation: Evaluation) -> Section:
         rows.append(
             [name, number(rmse.value), _between(rmse, number), f"{r2.value:.3f}", lower, span]
         )
-    header = ["method", "RMSE", "95 % interval", "R2", "gain of the model", "95 % interval"]
-    section.table(Table(header, rows, numbers=(1, 2, 3, 4, 5)))
-    section.text(
-        "The gain is the relative reduction of the squared error by the model, compared with the "
-        "method. Both predict the same samples, so its interval is that of a paired comparison.",
-        "note",
-    )
-    svg = figures.drawn("errors", lambda: figures.errors(evaluation))
-    section.figure(svg, "Root mean squared error of each method.")
-    svg = figures.drawn("scatter", lambda: figures.scatter(evaluation))
-    return section.figure(svg, "Observed against predicted outputs; the dashed line is equality.")
+    return rows
 
 
 def _between(found: Any, shown: Any) -> str:
@@ -257,12 +262,9 @@ def _skill(model: Any, evaluation: Evaluation) -> Section:
 
 def _output_names(model: Any) -> Any:
     """Yield the names of all outputs, such as "station Oxford, month 3"."""
-    names = mode_names(model)[1:]
-    coordinates = [
-        [_label(c) for c in mode_coordinates(model, mode)] for mode in range(1, 1 + len(names))
-    ]
-    for entry in itertools.product(*coordinates):
-        yield ", ".join(f"{name} {value}" for name, value in zip(names, entry, strict=True))
+    modes = _modes(model)
+    for entry in itertools.product(*(entries for _, entries in modes)):
+        yield ", ".join(f"{name} {value}" for (name, _), value in zip(modes, entry, strict=True))
 
 
 def _label(value: Any) -> str:
@@ -283,51 +285,26 @@ def _intervals(evaluation: Evaluation) -> Sequence[Section]:
     return [section.figure(svg, "Observed against nominal coverage; on the diagonal both agree.")]
 
 
-def _unusual(rows: InputDiagnostics | None) -> Sequence[Section]:
-    """Return the section on unusual inputs of new samples."""
-    if rows is None:
-        return []
-    section = Section("Unusual inputs")
-    n, outside = rows.outside.size, rows.outside
-    section.text(
-        f"{int(outside.sum())} of {n} samples are outside the {100 * rows.level:g} % limits of the "
-        f"training inputs. Predictions for such samples are extrapolations."
-    )
-    order = np.argsort(-np.maximum(rows.t2 / rows.t2_limit, rows.q / rows.q_limit), kind="stable")
-    listed = [
-        [_row_name(rows.labels, k), f"{rows.t2[k]:.3g}", f"{rows.q[k]:.3g}"]
-        for k in order[: 2 * _N_LISTED]
-        if outside[k]
-    ]
-    if listed:
-        limits = ["limit", f"{rows.t2_limit:.3g}", f"{rows.q_limit:.3g}"]
-        header = ["sample", "Hotelling's T2", "Q"]
-        section.table(Table(header, [*listed, limits], numbers=(1, 2)))
-    svg = figures.drawn("inputs", lambda: figures.unusual_inputs(rows))
-    caption = "Distance within (T2) and from (Q) the principal components of the training inputs."
-    return [section.figure(svg, caption)]
-
-
-def _outliers(outliers: Outliers | None) -> Sequence[Section]:
+def _outliers(model: Any) -> Sequence[Section]:
     """Return the section on training samples with large held-out residuals."""
-    if outliers is None:
+    if "_row_residuals" not in vars(model):
+        return []
+    outliers = find_outliers(model, level=_OUTLIER_LEVEL)
+    listed = [k for k in outliers.order[: 2 * _N_LISTED] if outliers.outside[k]]
+    if not listed:
         return []
     section = Section("Outliers among the training samples")
     known = int(np.count_nonzero(~np.isnan(outliers.residuals)))
     section.text(
-        f"{int(outliers.outside.sum())} of {known} training samples have held-out residuals above "
-        f"the {100 * outliers.level:g} % limit."
+        f"{int(outliers.outside.sum())} of {known} training samples do not fit the others: their "
+        f"held-out residuals are above the {100 * outliers.level:g} % limit, which about one "
+        f"ordinary sample in {1 / (1 - outliers.level):,.0f} exceeds by chance."
     )
-    listed = [
+    rows = [
         [_row_name(outliers.labels, k), f"{outliers.residuals[k]:.3g}", f"{outliers.limits[k]:.3g}"]
-        for k in outliers.order[: 2 * _N_LISTED]
-        if outliers.outside[k]
+        for k in listed
     ]
-    if listed:
-        section.table(Table(["sample", "residual", "limit"], listed, numbers=(1, 2)))
-    svg = figures.drawn("outliers", lambda: figures.outliers(outliers))
-    caption = "Studentised held-out residual of each training sample, and the limit."
-    return [section.figure(svg, caption)]
+    return [section.table(Table(["sample", "residual", "limit"], rows, numbers=(1, 2)))]
 
 
 def _row_name(labels: np.ndarray | None, k: int) -> str:
@@ -337,7 +314,7 @@ def _row_name(labels: np.ndarray | None, k: int) -> str:
 def _ranks(model: Any) -> Sequence[Section]:
     results = getattr(model, "cv_results_", None)
     if not results or "n_parameters" not in results or not results["n_parameters"].ndim:
-        return []  # no ranks, or a model from a file, which contains no errors of all ranks
+        return []
     svg = figures.drawn("ranks", lambda: figures.rank_surface(model))
     caption = (
         "Cross-validated error along the rank of each mode and along the penalty, and over pairs "

@@ -293,9 +293,6 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     full, used = facts["n_coefficients"], facts["n_parameters"]
     fewer = f" ({full / max(used, 1):.1f} times fewer)" if used < full else ""
     lines += [("parameters", f"{used:,} of {full:,}{fewer}")]
-    if facts["certificate"] is not None:
-        certificate = f"objective at most {facts['certificate']:.4f} times the minimum"
-        lines += [("certificate", certificate)]
     return [*lines, *_error_lines(facts["held_out"])]
 
 
