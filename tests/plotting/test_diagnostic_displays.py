@@ -37,7 +37,7 @@ def texts(display):
 
 def test_rows_and_limits_are_drawn_where_they_are():
     X, new = inputs(), inputs(40, seed=1)
-    model = RLS().fit(X, X[:, :2])
+    model = InputMonitor().fit(X)
     found = diagnose_inputs(model, new, level=0.9)
     display = InputDiagnosticsDisplay.from_estimator(model, new, level=0.9)
     drawn = sorted(map(tuple, points(display)))
@@ -53,12 +53,12 @@ def test_the_farthest_rows_outside_are_labelled():
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     X, new = inputs(), inputs(40, seed=1)
     new[3], new[7] = 8.0, 30.0
-    model = RLS().fit(X, X[:, :2])
+    model = InputMonitor().fit(X)
     display = InputDiagnosticsDisplay.from_estimator(model, new, level=0.9999)
     assert texts(display) == ["7", "3"]
     assert display.ax_.get_xscale() == "log"
     days = pd.date_range("2024-01-01", periods=40)
-    found = diagnose_inputs(RLS().fit(pd.DataFrame(X), X[:, :2]), pd.DataFrame(new, days))
+    found = diagnose_inputs(InputMonitor().fit(pd.DataFrame(X)), pd.DataFrame(new, days))
     display = InputDiagnosticsDisplay.from_diagnostics(found, n_labels=1)
     assert texts(display) == ["2024-01-08"]
     assert texts(display.plot(n_labels=0)) == []
@@ -66,13 +66,13 @@ def test_the_farthest_rows_outside_are_labelled():
 
 def test_axes_are_linear_where_no_row_is_far():
     X = inputs()
-    display = InputDiagnosticsDisplay.from_estimator(RLS().fit(X, X[:, :2]), inputs(50, 1))
+    display = InputDiagnosticsDisplay.from_estimator(InputMonitor().fit(X), inputs(50, 1))
     assert (display.ax_.get_xscale(), display.ax_.get_yscale()) == ("linear", "linear")
 
 
 def test_several_sets_of_rows_share_axes():
     X, new = inputs(), inputs(30, seed=1)
-    model = RLS().fit(X, X[:, :2])
+    model = InputMonitor().fit(X)
     first = InputDiagnosticsDisplay.from_estimator(model, X, name="training")
     both = InputDiagnosticsDisplay.from_estimator(model, 40 * new, name="new", ax=first.ax_)
     assert both.figure_ is first.figure_
@@ -95,7 +95,7 @@ def test_inputs_without_components_are_drawn():
 
 def test_models_without_limits_are_refused():
     X = inputs(30)
-    with pytest.raises(ValueError, match="has no model of its inputs"):
+    with pytest.raises(TypeError, match="needs an InputMonitor"):
         InputDiagnosticsDisplay.from_estimator(KernelRLS().fit(X, X[:, 0]), X)
 
 
@@ -122,8 +122,10 @@ def test_residuals_and_limits_of_rows_are_drawn():
 def test_legends_are_above_the_axes():
     X, Y = outlying()
     model = RLSCV([1.0]).fit(X, Y)
-    inputs = InputDiagnosticsDisplay.from_estimator(model, X, name="training")
-    both = InputDiagnosticsDisplay.from_estimator(model, 3 * X, name="new", ax=inputs.ax_)
+    inputs = InputDiagnosticsDisplay.from_estimator(InputMonitor().fit(X), X, name="training")
+    both = InputDiagnosticsDisplay.from_estimator(
+        InputMonitor().fit(X), 3 * X, name="new", ax=inputs.ax_
+    )
     for display in (both, OutlierDisplay.from_estimator(model)):
         display.figure_.draw_without_rendering()
         legend, axes = display.ax_.get_legend().get_window_extent(), display.ax_.get_window_extent()

@@ -101,7 +101,7 @@ def warn_of_unusual(hat: dict[str, Any] | None, limit: float | None, X: Any) -> 
     hat, limit, X
         As in `unusual_rows`.
     """
-    if X.shape[0] < _FEW:
+    if is_dask(X) or X.shape[0] < _FEW:
         return
     outside, n = unusual_rows(hat, limit, X)
     if 2 * outside <= n:

@@ -346,8 +346,9 @@ def cross_validated(
 def _folds(model: Any, n_samples: int, groups: np.ndarray | None) -> list[Any]:
     """Return the folds of the search of the model, or five contiguous folds."""
     cv = getattr(model, "cv", None)
+    splitter = check_cv(min(5, n_samples) if cv is None else cv)
     try:
-        return list(check_cv(min(5, n_samples) if cv is None else cv).split(np.empty((n_samples, 1)), None, groups))
+        return list(splitter.split(np.empty((n_samples, 1)), groups=groups))
     except ValueError as error:
         if groups is None and "groups" in str(error):
             raise ValueError(
