@@ -235,7 +235,6 @@ ROBUST = {
     "test_integer_weights_with_fewer_samples_than_features": ONE_OF_SEVERAL,
     "test_default_grids_count_what_carries_weight": ONE_OF_SEVERAL,
     "test_std_with_integer_weights_is_that_of_repeated_samples": ONE_OF_SEVERAL,
-    "test_every_estimator_loads": "older versions have no robust fits",
     "test_constant_inputs_predict_the_mean": ROBUST_MEAN,
     "test_constant_inputs_with_weights_predict_the_weighted_mean": ROBUST_MEAN,
 }

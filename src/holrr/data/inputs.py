@@ -257,8 +257,8 @@ def find_used(X: Any) -> np.ndarray | None:
     if missing.size and missing.all():
         raise ValueError(
             "No inputs are left: all entries of X in sample 0 are NaN. The first sample shows "
-            "which inputs are missing in every sample. Leave out samples without inputs, such as the "
-            "first ones of a shifted series, from X and y: X[1:], y[1:]."
+            "which inputs are missing in every sample. Leave out samples without inputs, such as "
+            "the first ones of a shifted series, from X and y: X[1:], y[1:]."
         )
     return np.flatnonzero(~missing) if missing.any() else None
 
