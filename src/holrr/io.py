@@ -198,7 +198,7 @@ TRUSTED: tuple[str, ...] = (
     *_names("holrr.penalized.mlmtnc", "MLMTNC"),
     *_names("holrr.data.scaling", "Standardizer"),
     *_names("holrr.data.delays", "Delayer"),
-    *_names("holrr.data.spectra", "StandardNormalVariate SavitzkyGolay RangeSelector"),
+    *_names("holrr.data.along", "Along"),
     *_names("holrr.diagnostics.monitor", "InputMonitor"),
     "numpy.dtype",
     *_names(

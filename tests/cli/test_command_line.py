@@ -1,299 +1,326 @@
-"""The command line as a subprocess: results, messages, exit codes."""
+"""Commands do what the library does, on files of every format."""
 
+from __future__ import annotations
+
+import json
 import os
-import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from sklearn.model_selection import train_test_split
+from numpy.testing import assert_allclose
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
 
 import holrr
 from commands import fails
-from holrr import HOLRRCV
+from holrr import HOLRR, HOLRRCV, RLSCV, KernelHOLRR
 from holrr.cli import main
+from holrr.data import Standardizer
 from holrr.datasets import make_tensor_regression
 from holrr.metrics import rmse
 
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+xr = pytest.importorskip("xarray", reason="xarray is not installed")
+
+X, Y = make_tensor_regression(50, 4, (3, 2), rank=(2, 2, 2), snr=3.0, random_state=0)
+NEW = np.random.default_rng(1).normal(size=(6, 4))
+ROWS = [f"r{k}" for k in range(50)]
 
 
-def call(*words, cwd=None, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "holrr", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**ENVIRONMENT, **environment},
-        timeout=120,
-        check=False,
-    )
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder with arrays and a table, in which the commands run."""
+    monkeypatch.chdir(tmp_path)
+    np.save("X.npy", X)
+    np.save("Y.npy", Y)
+    np.save("N.npy", NEW)
+    np.savez("both.npz", X=X, Y=Y)
+    return tmp_path
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Arrays in every format."""
-    folder = tmp_path_factory.mktemp("arrays")
-    X, Y = make_tensor_regression(40, 5, (3, 4), rank=(2, 2, 2), snr=3, random_state=0)
-    np.save(folder / "X.npy", X)
-    np.save(folder / "Y.npy", Y)
-    np.savez(folder / "both.npz", X=X, Y=Y)
-    np.savetxt(folder / "X.csv", X, delimiter=",", header="a,b,c,d,e", comments="", fmt="%.17g")
-    np.savetxt(folder / "Y.csv", Y.reshape(40, -1), delimiter=",", fmt="%.17g")
-    return folder
+def runs(*words):
+    assert main(list(map(str, words))) == 0
 
 
-# ---------------------------------------------------------------- help
+# ---------------------------------------------------------------- arrays
 
 
-def test_help_shows_commands_examples_and_exit_codes():
-    done = call("--help")
-    assert done.returncode == 0
-    for words in ("fit", "predict", "info", "demo", "exit codes", "examples"):
-        assert words in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 88
-
-
-def test_version_is_printed_and_help_is_shown_without_arguments(capsys):
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out.strip() == f"holrr {holrr.__version__}"
-    assert main([]) == 0
-    assert "examples" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["nonsense"], "nonsense"),
-        (["fit"], "required"),
-        (["fit", "X", "Y", "-o", "m", "--rank", "0"], "rank"),
-        (["fit", "X", "Y", "-o", "m", "--model", "magic"], "magic"),
-    ],
-)
-def test_a_wrong_command_line_is_one_line_and_exit_code_2(capfd, words, told):
-    assert main(words) == 2
-    error = capfd.readouterr().err
-    assert told in error
-    assert len(error.strip().splitlines()) == 1
-
-
-# ---------------------------------------------------------------- fit, info, predict
-
-
-@pytest.mark.filterwarnings("ignore:The best penalty")
-def test_fit_info_and_predict_agree_with_the_library(folder, tmp_path, capsys):
-    X, Y = np.load(folder / "X.npy"), np.load(folder / "Y.npy")
-    model, predicted = str(tmp_path / "m.holrr"), str(tmp_path / "P.npy")
-    fitted = call("fit", folder / "X.npy", folder / "Y.npy", "-o", model)
-    assert fitted.returncode == 0, fitted.stderr
-    assert main(["predict", model, str(folder / "X.npy"), "-o", predicted]) == 0
+def test_fit_predict_score_and_info_agree_with_the_library(capsys):
+    runs("fit", "X.npy", "Y.npy", "-o", "m")
+    runs("predict", "m", "N.npy", "-o", "P.npz", "--std", "--interval", 0.8, "--kind", "pooled")
+    model = HOLRRCV().fit(X, Y)
+    mean, std = model.predict(NEW, return_std=True)
+    with np.load("P.npz") as found:
+        assert_allclose(found["Y"], mean, atol=1e-10)
+        assert_allclose(found["std"], std, atol=1e-10)
+        bounds = model.predict_interval(NEW, 0.8, "pooled")
+        assert_allclose([found["lower"], found["upper"]], bounds, atol=1e-9)
+    runs("predict", "m", "N.npy", "-o", "P.npy", "--std")
+    assert_allclose(np.load("P_std.npy"), std, atol=1e-10)
     capsys.readouterr()
-    assert main(["info", model]) == 0
-    info = capsys.readouterr().out
-    by_hand = holrr.HOLRRCV(cv=5).fit(X, Y)
-    np.testing.assert_allclose(np.load(tmp_path / "P.npy"), by_hand.predict(X), atol=1e-10)
-    assert f"{np.sqrt(by_hand.held_out_mse_):.6g} (5-fold cross-validation)" in info
-    for words in ("HOLRR", "3 x 4", " x ".join(map(str, by_hand.rank_)), "of 60", "certificate"):
-        assert words in info
-    # What is mixed stands in the last line of what Python shows.
-    assert repr(by_hand).splitlines()[-1].removeprefix("# ") in info
-    assert re.search(rf"^alpha +{by_hand.best_params_['alpha']:g}$", info, flags=re.MULTILINE)
-    assert info in fitted.stdout
-
-
-def test_formats_are_interchangeable(folder, tmp_path):
-    sources = [
-        (folder / "X.npy", folder / "Y.npy"),
-        (f"{folder / 'both.npz'}:X", f"{folder / 'both.npz'}:Y"),
-        (folder / "X.csv", folder / "Y.csv", "--output-shape", "3,4"),
-    ]
-    predictions = []
-    for number, source in enumerate(sources):
-        model, csv = str(tmp_path / f"{number}.holrr"), str(tmp_path / f"{number}.csv")
-        words = [*map(str, source), "--rank", "2", "--alpha", "0.1"]
-        assert main(["fit", *words, "-o", model]) == 0
-        assert main(["predict", model, str(folder / "X.csv"), "-o", csv]) == 0
-        predictions.append(np.loadtxt(csv, delimiter=","))
-    by_hand = holrr.HOLRR(2, 0.1).fit(np.load(folder / "X.npy"), np.load(folder / "Y.npy"))
-    expected = by_hand.predict(np.load(folder / "X.npy")).reshape(40, -1)
-    for predicted in predictions:
-        np.testing.assert_allclose(predicted, expected, atol=1e-12)
-
-
-def test_parquet_files_are_written_and_read_without_loss(folder, tmp_path):
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    X, Y = np.load(folder / "X.npy"), np.load(folder / "Y.npy")
-    x, y, model, out = (str(tmp_path / n) for n in ("x.parquet", "y.parquet", "m", "p.parquet"))
-    pandas.DataFrame(X, columns=list("abcde")).to_parquet(x)
-    pandas.DataFrame(Y.reshape(40, -1)).rename(columns=str).to_parquet(y)
-    fit = ["fit", x, y, "--output-shape", "3,4", "--rank", "2", "--alpha", "0.1", "-o", model]
-    assert main(fit) == 0
-    assert main(["predict", model, x, "-o", out]) == 0
-    expected = holrr.HOLRR(2, 0.1).fit(X, Y).predict(X).reshape(40, -1)
-    np.testing.assert_allclose(pandas.read_parquet(out).to_numpy(), expected, atol=1e-12)
+    runs("score", "m", "both.npz:X", "both.npz:Y")
+    said = capsys.readouterr().out
+    assert f"{model.score(X, Y):.6g}" in said
+    assert f"{rmse(Y, model.predict(X)):.6g}" in said
+    runs("info", "m")
+    said = capsys.readouterr().out
+    assert f"{np.sqrt(model.held_out_mse_):.6g} (5-fold cross-validation)" in said
+    assert "samples        50" in said
+    runs("info", "m", "--json")
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["format"] == 1
+    assert facts["held_out"]["rmse"] == pytest.approx(np.sqrt(model.held_out_mse_))
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "model"),
     [
-        ["--model", "lrr", "--rank", "2", "--cv", "3"],
-        ["--model", "rls"],
-        ["--model", "kernel-holrr", "--gamma", "0.1", "--cv", "3"],
-        ["--model", "kernel-rls", "--kernel", "laplacian", "--gamma", "0.1", "--alpha", "1"],
-        ["--model", "trace-norm", "--alpha", "1,10", "--cv", "3", "--no-intercept"],
-        ["--model", "mlmt-nc", "--rank", "2", "--alpha", "0.1"],
-        ["--rank", "0.9,2,2"],
+        ("--rank 2 --alpha 0.5", HOLRR(2, 0.5)),
+        ("--alpha 0.1,10 --cv 3 --model rls", RLSCV([0.1, 10.0], cv=3)),
+        ("--max-rank 2 --alpha 1", HOLRRCV([1.0], max_rank=2)),
+        ("--time-series --cv 3", HOLRRCV(cv=TimeSeriesSplit(3))),
+        ("--model kernel-holrr --rank 2,2,1 --kernel poly --alpha 3 --set gamma=0.1",
+         KernelHOLRR((2, 2, 1), 3.0, kernel="poly", gamma=0.1)),
+        ("--set loss=huber --set fit_intercept=False --rank 2",
+         HOLRR(2, loss="huber", fit_intercept=False)),
+        ("--output-weight 1,2,3,4,5,6 --rank 1", HOLRR(1, output_weight=np.arange(1.0, 7.0))),
     ],
-    ids=lambda words: " ".join(words),
-)
-def test_every_kind_of_model_is_saved_and_predicts(folder, tmp_path, words):
-    """In this process, since each call of its own would take a second to start."""
-    model, output = str(tmp_path / "m.holrr"), str(tmp_path / "P.npz")
-    arrays = [str(folder / "X.npy"), str(folder / "Y.npy")]
-    assert main(["fit", *arrays, *words, "-o", model]) == 0
-    assert main(["info", model]) == 0
-    assert main(["predict", model, arrays[0], "-o", output]) == 0
-    with np.load(output) as archive:
-        assert archive["Y"].shape == (40, 3, 4)
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:The best penalty")
+def test_options_are_parameters_of_the_estimators(words, model):
+    given = X, Y
+    if "output-weight" in words:
+        given = X, Y.reshape(50, 6)
+        np.save("Y.npy", given[1])
+    runs("fit", "X.npy", "Y.npy", "-o", "m", *words.split())
+    runs("predict", "m", "N.npy", "-o", "P.npy")
+    assert_allclose(np.load("P.npy"), model.fit(*given).predict(NEW), atol=1e-9)
 
 
-# ---------------------------------------------------------------- bad input
+def test_pipelines_that_python_saved_are_applied(capsys):
+    model = make_pipeline(Standardizer(), HOLRRCV(cv=3)).fit(X, Y)
+    holrr.save(model, "m")
+    runs("predict", "m", "N.npy", "-o", "P.npy", "--interval", 0.8)
+    assert_allclose(np.load("P.npy"), model.predict(NEW))
+    bounds = model[-1].predict_interval(model[:-1].transform(NEW), 0.8)
+    assert_allclose([np.load("P_lower.npy"), np.load("P_upper.npy")], bounds)
+    capsys.readouterr()
+    runs("score", "m", "X.npy", "Y.npy")
+    assert f"{model.score(X, Y):.6g}" in capsys.readouterr().out
 
 
-@pytest.fixture(scope="module")
-def bad(folder):
-    """What can be wrong with files."""
-    Y = np.load(folder / "Y.npy")
-    np.save(folder / "short.npy", Y[:30])
-    Y[3, 1, 2] = np.nan
-    np.save(folder / "nan.npy", Y)
-    (folder / "junk.npy").write_text("junk")
-    (folder / "words.csv").write_text("a,b\n1,2\n3,four\n")
-    (folder / "empty.csv").write_text("")
-    (folder / "junk.holrr").write_text("junk")
-    np.save(folder / "objects.npy", np.array([{}, None]), allow_pickle=True)
-    return folder
+def test_reports_recognise_the_training_data(capfd):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    runs("fit", "X.npy", "Y.npy", "-o", "m", "--cv", 3, "--max-rank", 2)
+    runs("report", "m", "X.npy", "Y.npy", "-o", "training.html")
+    said = capfd.readouterr()
+    assert "training data: the model is evaluated by cross-validation" in said.err
+    np.save("X2.npy", X[:20])
+    np.save("Y2.npy", Y[:20])
+    runs("report", "m", "X2.npy", "Y2.npy", "-o", "new.html", "--title", "Run 7")
+    assert "training data" not in capfd.readouterr().err
+    assert "<h1>Run 7</h1>" in open("new.html", encoding="utf-8").read()
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table(index="run"):
+    frame = pd.DataFrame(X, columns=list("abcd"), index=pd.Index(ROWS, name=index))
+    frame["plant"] = np.repeat(list("ABCDE"), 10)
+    return frame.assign(u=Y[:, 0, 0], v=Y[:, 1, 1])
+
+
+WRITERS = {
+    "csv": lambda frame, path: frame.to_csv(path),
+    "tsv": lambda frame, path: frame.to_csv(path, sep="\t"),
+    "xlsx": lambda frame, path: frame.to_excel(path),
+    "parquet": lambda frame, path: frame.to_parquet(path),
+}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("index", ["run", None])
+def test_a_table_that_pandas_wrote_works_as_it_is(kind, index, capfd):
+    WRITERS[kind](table(index), f"t.{kind}")
+    words = [] if index is None or kind == "parquet" else ["--index-col", "run"]
+    chosen = ["--inputs", "a:c,d", "--outputs", "u,v", "--groups", "plant", *words]
+    runs("fit", f"t.{kind}", *chosen, "-o", "m")
+    frame = table(index)
+    model = HOLRRCV(cv=GroupKFold(5)).fit(frame[list("abcd")], frame[["u", "v"]], groups=frame.plant)
+    new = pd.DataFrame(NEW, columns=list("abcd"), index=pd.Index(list("uvwxyz"), name=index))
+    WRITERS[kind](new[list("dbac")].assign(more=1.0), f"n.{kind}")
+    capfd.readouterr()
+    runs("predict", "m", f"n.{kind}", "-o", "P.csv")
+    assert "not fitted with are left out: more" in capfd.readouterr().err
+    found = pd.read_csv("P.csv", index_col=0)
+    assert found.index.name == index
+    pd.testing.assert_frame_equal(found, model.predict(new), rtol=1e-9)
+    runs("score", "m", f"t.{kind}")
+    assert f"{model.score(frame[list('abcd')], frame[['u', 'v']]):.6g}" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "parquet"])
+@pytest.mark.parametrize("names", [("year", "crop"), None])
+@pytest.mark.parametrize("index", ["run", None])
+@pytest.mark.parametrize("numbers", [False, True])
+def test_two_header_lines_that_pandas_wrote_are_two_modes(kind, names, index, numbers):
+    crops = [1, 2] if numbers else ["rye", "oat"]
+    columns = pd.MultiIndex.from_product([["x", "y", "z"], crops], names=names)
+    rows = pd.Index(ROWS, name=index)
+    WRITERS[kind](pd.DataFrame(X, columns=list("abcd"), index=rows), f"X.{kind}")
+    WRITERS[kind](pd.DataFrame(Y.reshape(50, 6), columns=columns, index=rows), f"Y.{kind}")
+    runs("fit", f"X.{kind}", f"Y.{kind}", "--rank", 2, "-o", "m",
+         *(["--index-col", "run"] if index and kind != "parquet" else []))  # fmt: skip
+    assert holrr.load("m").tucker_.shape == (4, 3, 2)
+    runs("predict", "m", "N.npy", "-o", "P.npy")
+    assert_allclose(np.load("P.npy"), HOLRR(2).fit(X, Y).predict(NEW), rtol=1e-9)
+
+
+def test_row_numbers_of_y_are_no_output():
+    pd.DataFrame(X).to_csv("X.csv")
+    pd.DataFrame(Y[:, 0]).to_csv("Y.csv")
+    runs("fit", "X.csv", "Y.csv", "--rank", 1, "-o", "m")
+    assert holrr.load("m").tucker_.shape == (4, 2)
+
+
+def test_headers_of_numbers_and_of_units(capfd):
+    np.savetxt("X.csv", X, delimiter=",")
+    np.savetxt("Y.csv", Y.reshape(50, -1), delimiter=";")
+    told = fails(capfd, 3, "fit", "X.csv", "Y.csv", "-o", "m")
+    assert "the first line of X.csv has only numbers: say with --header 1" in told
+    runs("fit", "X.csv", "Y.csv", "--header", 0, "--output-shape", "3,2", "--rank", 1, "-o", "m")
+    model = holrr.load("m")
+    assert model.tucker_.shape == (4, 3, 2)
+    assert_allclose(model.predict(NEW), HOLRR(1).fit(X, Y).predict(NEW).reshape(6, 6), rtol=1e-9)
+    with open("units.csv", "w", encoding="utf-8") as file:
+        file.write("temp,rain,wind\nK,mm,m/s\n")
+        np.savetxt(file, Y[:, :, 0], delimiter=",")
+    runs("fit", "X.npy", "units.csv", "--rank", 1, "-o", "m")
+    assert holrr.load("m").labels_.columns[0].tolist() == ["temp/K", "rain/mm", "wind/m/s"]
+
+
+def test_decimal_commas_and_missing_cells():
+    frame = table().drop(columns="plant")
+    frame.iloc[3, -1] = np.nan
+    frame.to_csv("t.csv", sep=";", decimal=",")
+    words = ["--decimal", ",", "--index-col", "run", "--outputs", "u,v"]
+    runs("fit", "t.csv", *words, "--missing", "ignore", "--rank", 1, "-o", "m")
+    runs("predict", "m", "t.csv", "--decimal", ",", "-o", "P.csv")
+    model = HOLRR(1, missing="ignore").fit(frame[list("abcd")], frame[["u", "v"]])
+    found = pd.read_csv("P.csv", sep=";", decimal=",", index_col="run")
+    pd.testing.assert_frame_equal(found, model.predict(frame[list("abcd")]), rtol=1e-9)
+
+
+def test_wavelengths_are_selected_by_range():
+    names = [str(w) for w in range(1000, 1400, 100)]
+    pd.DataFrame(np.c_[X, Y[:, 0]], columns=[*names, "fat", "water"]).to_csv("t.csv")
+    runs("fit", "t.csv", "--inputs", "1100:1250,1300", "--outputs", "fat", "--rank", 1, "-o", "m")
+    assert list(holrr.load("m").feature_names_in_) == ["1100", "1200", "1300"]
+
+
+# ---------------------------------------------------------------- labelled grids
+
+
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_grids_keep_their_names(suffix):
+    pytest.importorskip({"nc": "h5netcdf", "zarr": "zarr"}[suffix])
+    times = pd.date_range("2000-01-01", periods=50, freq="MS")
+    data = xr.Dataset(
+        {"x": (("time", "k"), X), "t2m": (("time", "lat", "lon"), Y, {"units": "K"})},
+        {"time": times, "lat": [50.0, 60.0, 70.0]},
+    )
+    data.to_netcdf("d.nc", engine="h5netcdf") if suffix == "nc" else data.to_zarr("d.zarr")
+    words = ["--output-weight", "cos:lat", "--groups", "time.year"]
+    runs("fit", f"d.{suffix}:x", f"d.{suffix}:t2m", *words, "-o", "m")
+    runs("predict", "m", f"d.{suffix}:x", "--std", "-o", f"P.{suffix}")
+    weight = np.cos(np.deg2rad(data.lat))
+    model = HOLRRCV(output_weight=weight, cv=GroupKFold(5))
+    model.fit(data.x, data.t2m, groups=data["time.year"])
+    expected, std = model.predict(data.x, return_std=True)
+    with xr.open_dataset(f"P.{suffix}", engine="h5netcdf" if suffix == "nc" else "zarr") as found:
+        xr.testing.assert_allclose(found.t2m, expected)
+        xr.testing.assert_allclose(found["std"], std.rename("std"))
+        assert found.t2m.attrs == {"units": "K"}
+    runs("predict", "m", f"d.{suffix}:x", "-o", "P.csv")
+    assert pd.read_csv("P.csv", header=[0, 1], index_col=0).shape == (50, 6)
+
+
+# ---------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["fit", "none.npy", "Y.npy", "-o", "m"], 3, "none.npy does not exist"),
-        (["fit", ".", "Y.npy", "-o", "m"], 3, "is not a regular file"),
-        (["fit", "X.npy", "junk.npy", "-o", "m"], 3, "junk.npy cannot be read"),
-        (["fit", "X.npy", "objects.npy", "-o", "m"], 3, "objects.npy cannot be read"),
-        (["fit", "X.npy", "empty.csv", "-o", "m"], 3, "empty"),
-        (["fit", "words.csv", "Y.npy", "-o", "m"], 3, "line 3, column 2"),
-        (["fit", "X.npy", "short.npy", "-o", "m"], 3, "same number of samples"),
-        (["fit", "X.npy", "nan.npy", "-o", "m"], 3, "NaN at index (3, 1, 2)"),
-        (["fit", "X.npy", "Y.npy", "--input-shape", "2,9", "-o", "m"], 3, "has 18 cells"),
-        (["fit", "X.npy", "Y.npy", "--input-rank", "2,2", "-o", "m"], 3, "at least two modes"),
-        (["fit", "X.npy", "Y.npy", "--input-rank", "0", "-o", "m"], 2, "a rank"),
-        (["fit", "both.npz", "Y.npy", "-o", "m"], 3, "NAME is one of X, Y"),
-        (["fit", "both.npz:Z", "Y.npy", "-o", "m"], 3, "no array 'Z'"),
-        (["fit", "X.txt", "Y.npy", "-o", "m"], 3, "does not exist"),
-        (["fit", "junk.holrr", "Y.npy", "-o", "m"], 2, "unknown format"),
-        (["fit", "X.npy", "Y.npy", "--rank", "9,2,2", "-o", "m"], 3, "rank[0]"),
-        (["fit", "X.npy", "Y.npy", "--model", "rls", "--rank", "2", "-o", "m"], 2, "no rank"),
-        (["fit", "X.npy", "Y.npy", "--kernel", "rbf", "-o", "m"], 2, "no kernel"),
-        (["fit", "X.npy", "Y.npy", "--cv", "1", "-o", "m"], 2, "--cv"),
-        (["fit", "X.npy", "Y.npy", "--rank", "2", "--alpha", "1,2", "-o", "m"], 2, "--cv"),
-        (["fit", "X.npy", "Y.npy", "--rank", "0.5", "--cv", "3", "-o", "m"], 2, "share"),
-        (["fit", "X.npy", "Y.csv", "--output-shape", "5,5", "-o", "m"], 3, "has 25 entries"),
-        (["fit", "X.npy", "Y.npy", "-o", "nowhere/m"], 4, "nowhere does not exist"),
-        (["fit", "X.npy", "Y.npy", "-o", "."], 4, "is a folder"),
-        (["info", "junk.holrr"], 3, "no file of holrr.save"),
-        (["info", "none.holrr"], 3, "does not exist"),
-        (["predict", "junk.holrr", "X.npy", "-o", "P.npy"], 3, "no file of holrr.save"),
-        (["predict", "m.holrr", "X.npy", "-o", "nowhere/P.npy"], 4, "nowhere"),
-        (["demo", "--out", "X.npy"], 4, "cannot be created"),
+        ("fit X.npy Y.npy -o m --rank 2 --cv", 2, "--rank fits one model"),
+        ("fit X.npy Y.npy -o m --alpha 1,2 --rank 2", 2, "several values of --alpha need --cv"),
+        ("fit X.npy Y.npy -o m --groups g --time-series", 2, "--groups cannot be combined"),
+        ("fit X.npy Y.npy -o m --set colour=red", 2, "HOLRRCV has no parameter 'colour'"),
+        ("fit X.npy Y.npy -o m --model rls --rank 2", 2, "RLS has no parameter 'rank'"),
+        ("fit X.npy Y.npy -o m --output-weight x", 2, "must be numbers such as 1,2,0.5, or cos:"),
+        ("fit X.npy Y.npy -o m --output-weight cos:lat", 3, "Y has no dimension 'lat'"),
+        ("fit X.npy -o m", 2, "Y is missing"),
+        ("fit X.npy Y.npy -o X.npy", 2, "would replace the input X.npy"),
+        ("fit X.npy Y.npy -o none/m", 4, "the folder none does not exist"),
+        ("fit X.npy missing.npy -o m", 3, "missing.npy does not exist"),
+        ("fit X.npy Y.docx -o m", 2, "unknown format '.docx'"),
+        ("fit both.npz Y.npy -o m", 3, "contains the arrays X, Y; write both.npz:X"),
+        ("fit t.csv --inputs a,e --outputs u -o m", 3, "no column matches 'e'"),
+        ("fit t.csv --outputs u -o m", 3, "columns that are not numbers: 'run', 'plant'"),
+        ("fit t.csv --inputs a,u --outputs u -o m", 3, "both inputs and outputs: u"),
+        ("fit t.csv --inputs a,b --outputs u --index-col id -o m", 3, "no column 'id'"),
+        ("fit t.csv --inputs a,b --outputs u --groups g -o m", 3, "'g' is neither a column"),
+        ("predict X.npy N.npy -o P.npy", 3, ""),
+        ("predict single N.npy -o P.npy --interval 0.9", 3, "chosen by cross-validation"),
+        ("predict single N.npy -o P.npy --kind pooled", 2, "--kind needs --interval"),
+        ("predict single N.npy -o P.doc", 2, "unknown format '.doc'"),
+        ("predict named t.csv -o N.npy", 2, "would replace the input"),
+        ("predict named n.csv -o P.npy", 3, "n.csv lacks columns that the model was fitted with: d"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_bad_input_is_one_clear_line(bad, capfd, monkeypatch, words, code, told):
-    monkeypatch.chdir(bad)
-    assert main(words) == code
-    error = capfd.readouterr().err
-    assert told in error
-    assert len(error.strip().splitlines()) == 1
-    assert not (bad / "m").exists()
+)  # fmt: skip
+def test_errors_are_one_line_with_a_code(words, code, told, capfd):
+    table().to_csv("t.csv")
+    holrr.save(HOLRR(1).fit(X, Y), "single")
+    holrr.save(HOLRR(1).fit(table()[list("abcd")], Y), "named")
+    pd.DataFrame(NEW[:, :3], columns=list("abc")).to_csv("n.csv")
+    words = words.replace("predict named t.csv -o N.npy", "predict named t.csv -o t.csv")
+    assert told in fails(capfd, code, *words.split())
+    assert not os.path.exists("m")
 
 
-def test_debug_adds_the_traceback(folder, capfd):
-    words = ["fit", str(folder / "X.npy"), str(folder / "none.npy"), "-o", str(folder / "m")]
-    assert "none.npy does not exist" in fails(capfd, 3, *words)
-    assert main([*words, "--debug"]) == 3
-    assert "Traceback" in capfd.readouterr().err
+def test_a_failed_command_leaves_files_as_they_were(monkeypatch):
+    holrr.save(HOLRR(1).fit(X, Y), "m")
+    np.save("P.npy", NEW)
+
+    def fail(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", fail)
+    assert main(["predict", "m", "N.npy", "-o", "P.npy"]) == 4
+    assert_allclose(np.load("P.npy"), NEW)
+    assert sorted(p for p in os.listdir() if p.startswith(".")) == []
 
 
-# ---------------------------------------------------------------- demo
+def test_the_module_is_the_command():
+    command = [sys.executable, "-m", "holrr", "info", "missing"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "holrr info: missing does not exist\n"
 
 
-def test_demo_says_where_its_files_are(tmp_path, capfd, monkeypatch):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    environment = tmp_path / "some folder" / "bin"
-    environment.mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "some folder")
-    monkeypatch.setattr(sys, "executable", str(environment / "python"))
-    monkeypatch.setenv("PATH", str(environment))  # without a command holrr
-    assert main(["demo", "--out", str(tmp_path / "d")]) == 0
-    said = capfd.readouterr()
-    assert said.err == ""
-    for name in ("reconstruction.png", "reconstruction.svg", "report.html", "table.txt"):
-        assert str(tmp_path / "d" / name) in said.out
-        assert (tmp_path / "d" / name).stat().st_size > 0
-    assert said.out.endswith("\nNext: bin/python -m holrr fit X.npy Y.npy -o model.holrr\n")
-    assert "RMSE on 500 new samples" in said.out
-    (row,) = (line.split() for line in said.out.splitlines() if line.startswith("HOLRR  "))
-    ranks, count = tuple(map(int, row[1:-3:2])), int(row[-3].replace(",", ""))
-    assert max(ranks) < 10
-    # What the demo says of its data: 50 samples, 10 inputs, rank 6 x 4 x 4 x 8, ...
-    shape, options = (10, 10, 10), {"snr": 1.0, "normalize": True, "random_state": 0}
-    data = make_tensor_regression(550, 10, shape, rank=(6, 4, 4, 8), **options)
-    X_train, X_new, Y_train, Y_new = train_test_split(*data, train_size=50, random_state=0)
-    model = HOLRRCV(cv=5, selection="min").fit(X_train, Y_train)
-    assert (*model.rank_, model.n_parameters_) == (*ranks, count)
-    assert f"{rmse(Y_new, model.predict(X_new)):.4f}" == row[-2]
-    page = (tmp_path / "d" / "report.html").read_text("utf-8")  # the report that `report` writes
-    assert f'<td class="number">{float(row[-2]):.4g}</td>' in page
-    assert "low-rank regression" in page
-
-
-# ---------------------------------------------------------------- unusual inputs
-
-
-def test_predict_says_how_many_rows_are_unlike_those_of_the_fit(folder, capsys, tmp_path):
-    X = np.load(folder / "X.npy")
-    far = X.copy()
-    far[:3] *= 100
-    for name, inputs in (("near", X), ("far", far), ("all", 100 * X)):
-        np.save(tmp_path / f"{name}.npy", inputs)
-    for words in (["--rank", "2"], ["--cv", "2", "--standardize"]):
-        model = tmp_path / "m.holrr"
-        assert (
-            main(["fit", *(str(folder / f"{v}.npy") for v in "XY"), "-o", str(model), *words]) == 0
-        )
-        said = {}
-        for name in ("near", "far", "all"):
-            capsys.readouterr()
-            place = tmp_path / "P.npy"
-            assert (
-                main(["predict", str(model), str(tmp_path / f"{name}.npy"), "-o", str(place)]) == 0
-            )
-            said[name] = capsys.readouterr()
-        assert "0 of 40 rows are outside the 99.9 % limits" in said["near"].out
-        assert "3 of 40 rows are outside" in said["far"].out
-        assert not said["far"].err
-        assert "40 of 40 rows" in said["all"].out
-        assert "holrr predict: warning: 40 of 40 rows of X are unlike" in said["all"].err
-
-
-def test_predict_is_silent_about_models_without_limits(folder, capsys, tmp_path):
-    model, place = tmp_path / "m.holrr", tmp_path / "P.npy"
-    files = [str(folder / f"{v}.npy") for v in "XY"]
-    assert main(["fit", *files, "-o", str(model), "--model", "kernel-rls", "--alpha", "1"]) == 0
-    capsys.readouterr()
-    assert main(["predict", str(model), files[0], "-o", str(place)]) == 0
-    assert "outside" not in capsys.readouterr().out
+def test_help_version_and_wrong_arguments(capfd):
+    assert main(["--version"]) == 0
+    assert capfd.readouterr().out.strip() == f"holrr {holrr.__version__}"
+    assert main([]) == main(["--help"]) == 0
+    overview = capfd.readouterr().out
+    assert max(map(len, overview.splitlines())) <= 100
+    for command in ("fit", "predict", "score", "info", "report", "demo"):
+        assert f"\n  {command} " in overview
+        assert main([command, "--help"]) == 0
+        capfd.readouterr()
+    for words in (["nonsense"], ["fit"], ["fit", "X", "Y", "-o", "m", "--rank", "0"]):
+        assert main(words) == 2
+        assert len(capfd.readouterr().err.strip().splitlines()) == 1

@@ -1,4 +1,4 @@
-"""The command ``holrr``."""
+"""Command line of holrr."""
 
 from ._main import main
 

@@ -1,152 +1,455 @@
-"""Reading of files: arrays, labelled variables and tables."""
+"""Files to arrays, tables and labelled grids: NumPy, pandas and xarray read them."""
 
 from __future__ import annotations
 
-import math
-import re
-import warnings
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from importlib.util import find_spec
+import argparse
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..data.pipelines import last_step
 from ..extras import need
-from ..streaming.budget import check_budget
-from ._errors import CommandError
-from ._files import Place, check_file, lookup, reading
-from ._tables import Layout, read_frame
-from ._text import TextTable
+from ._errors import EXIT_USAGE, CommandError, note, some
 
-__all__ = ["read"]
+__all__ = ["FORMATS", "Place", "fingerprint", "read_inputs", "read_pair", "title"]
+
+FORMATS = (
+    "Arrays are read and written as .npy, .npz, .nc and .zarr (FILE.nc:NAME for one of several\n"
+    "arrays, FILE.nc:A,B for some), tables as .csv, .tsv, .xlsx, .parquet and .feather."
+)
+TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".feather")
+_WITH_NAMES = (".npz", ".nc", ".zarr", ".xlsx")
+# Largest number of header lines that are recognised without --header, and lines that are looked at.
+_MOST_LINES, _LOOKED_AT = 3, 5
+_MISSING = {"", "na", "n/a", "nan", "null", "none"}
 
 
-def read(text: str, layout: Layout, sample_dim: str | None = None) -> Any:
-    """Return the content of ``FILE`` or ``FILE:NAME``: an array, DataArray, Dataset or Table.
+class Place:
+    """A file, or a variable in it: ``FILE`` or ``FILE:NAME``, as on the command line."""
 
-    The arrays may stay on disk. By default, samples are along the first dimension.
+    def __init__(self, text: str):
+        self.text, self.path, self.name = text, Path(text), None
+        head, separator, name = text.rpartition(":")
+        if separator and head.lower().endswith(_WITH_NAMES):
+            self.path, self.name = Path(head), name
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def suffix(self) -> str:
+        """Suffix of the file name, which determines the format."""
+        return self.path.suffix.lower()
+
+
+# ---------------------------------------------------------------- inputs and outputs
+
+
+def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any, Any]:
+    """Read inputs, outputs and, with --groups, groups of the samples.
+
+    Parameters
+    ----------
+    options : Namespace
+    model : estimator or Pipeline, optional
+        Fitted model, whose inputs and outputs are taken from a table by name.
     """
-    place = Place(text)
-    check_file(place.path)
-    reader = lookup(_READERS, place)
-    with reading(place), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings of the libraries that read the formats
-        data = reader(place, layout, sample_dim)
-        dtype = np.dtype(getattr(data, "dtype", float))
-        if dtype.kind not in "biuf":
-            raise ValueError(f"it must contain real numbers; got {dtype}")
-        return data
-
-
-# ---------------------------------------------------------------- arrays
-
-
-def _read_npy(place: Place, layout: Layout, sample_dim: str | None) -> np.ndarray:
-    loaded = _load(place.path, mmap_mode="r")
-    if not isinstance(loaded, np.ndarray):
-        raise ValueError("it is an .npz archive")
-    return loaded
-
-
-def _load(path: Path, **options: Any) -> Any:
-    try:
-        return np.load(path, allow_pickle=False, **options)
-    except ValueError as error:
-        if not re.search("pickle|Python objects", str(error)):
-            raise
-        raise ValueError("it does not contain numbers in the format of NumPy") from error
-
-
-def _read_npz(place: Place, layout: Layout, sample_dim: str | None) -> np.ndarray:
-    loaded = _load(place.path)
-    if isinstance(loaded, np.ndarray):
-        raise ValueError("it is a single array in .npy format")
-    with loaded as archive:
-        values = archive[_only(place, place.name, archive.files)]
-        if not isinstance(values, np.ndarray):
-            raise ValueError("it contains objects that are not arrays")
-        return values
-
-
-def _only(place: Place, name: str | None, names: Iterable[str]) -> str:
-    """Return the given name, or the name of the only array; raise an error if it is unknown."""
-    names = list(names)
-    if name is None and len(names) == 1:
-        return names[0]
-    if name is None or name not in names:
-        wanted = "there are several arrays" if name is None else f"there is no array {name!r}"
+    headers = options.header or [None]
+    X = _read(options.X, options, headers[0], model)
+    one = options.Y is None or (options.Y == options.X and _is_table(X))
+    Y = X if one else _read(options.Y, options, headers[-1], model)
+    groups = _groups(options, {options.X: X, options.Y or options.X: Y})
+    if not one:
+        X = _columns(X, options.inputs, "--inputs", options.X)
+        Y = _columns(Y, options.outputs, "--outputs", options.Y)
+        return _of_model(X, model, options.X), _outputs(Y, options), groups
+    known = _known_outputs(model)
+    if not _is_table(X) or not (options.inputs or options.outputs or known):
         raise CommandError(
-            f"{place.path}: {wanted}; write {place.path}:NAME, where NAME is one of "
-            f"{', '.join(names)}"
+            "Y is missing: give a second file, or one table and --outputs (or --inputs) for its "
+            "columns",
+            EXIT_USAGE,
         )
-    return name
+    inputs = _found(X, options.inputs, "--inputs") if options.inputs else None
+    outputs = _found(X, options.outputs, "--outputs") if options.outputs else None
+    if outputs is None and inputs is None:
+        outputs = [c for c in X.columns if title(c) in known]
+    rest = [c for c in X.columns if title(c) != options.groups]
+    if inputs is None:
+        inputs = [c for c in rest if c not in set(outputs or ())]
+    if outputs is None:
+        outputs = [c for c in rest if c not in set(inputs)]
+    both = [title(c) for c in inputs if c in set(outputs)]
+    if both:
+        raise CommandError(
+            f"columns are both inputs and outputs: {some(both)}; select each column once, with "
+            f"--inputs or --outputs"
+        )
+    if not inputs or not outputs:
+        kind, option = ("outputs", "--inputs") if inputs else ("inputs", "--outputs")
+        raise CommandError(f"no column is left for the {kind}; select fewer columns with {option}")
+    return _of_model(X[inputs], model, options.X), _outputs(X[outputs], options), groups
 
 
-# ---------------------------------------------------------------- labelled variables
+def read_inputs(options: argparse.Namespace, model: Any) -> Any:
+    """Read inputs, with the columns of a fitted model in the order of its fit."""
+    X = _read(options.X, options, (options.header or [None])[0], model)
+    return _of_model(_columns(X, options.inputs, "--inputs", options.X), model, options.X)
 
 
-def _read_netcdf(place: Place, layout: Layout, sample_dim: str | None) -> Any:
-    need("xarray", ".nc files need xarray and h5netcdf", "xarray")
-    return _variables(place, sample_dim)
+def fingerprint(Y: Any) -> str | None:
+    """Return a checksum of outputs, which identifies the training data of a model.
+
+    It is None for data that are not in memory.
+    """
+    arrays = list(Y.data_vars.values()) if hasattr(Y, "data_vars") else [Y]
+    digest = hashlib.sha256()
+    for A in arrays:
+        if hasattr(getattr(A, "data", None), "dask") or isinstance(A, np.memmap):
+            return None
+        values = np.ascontiguousarray(np.asarray(A), dtype=np.float64)
+        digest.update(str(values.shape).encode())
+        digest.update(values.data)
+    return digest.hexdigest()
 
 
-def _read_zarr(place: Place, layout: Layout, sample_dim: str | None) -> Any:
-    """Read variables that xarray wrote, or an array whose dimensions have no names."""
-    zarr = need("zarr", ".zarr files need zarr", "disk")
-    store = zarr.open(place.path, mode="r")
-    if not hasattr(store, "arrays"):  # the store is an array, not a group
-        return store
-    if find_spec("xarray") is not None:
-        with suppress(KeyError, zarr.errors.BaseZarrError):
-            return _variables(place, sample_dim)
-    return store[_only(place, place.name, [name for name, _ in store.arrays()])]
+def _of_model(X: Any, model: Any, name: str) -> Any:
+    """Return the columns of a table that the model was fitted with, in the order of the fit."""
+    known = [str(n) for n in getattr(model, "feature_names_in_", ())]
+    if not _is_table(X):
+        return X
+    if model is None or X.columns.nlevels > 1 or not known:
+        return X if _takes_text(model) else _numbers(X, name)
+    titles = {title(c): c for c in X.columns}
+    missing = [n for n in known if n not in titles]
+    if missing:
+        unknown = [n for n in titles if n not in set(known)]
+        others = f"; it has {some(unknown)} besides" if unknown else ""
+        raise CommandError(
+            f"{name} lacks columns that the model was fitted with: {some(missing)}{others} (see "
+            f"--inputs, --index-col and --header)"
+        )
+    left_out = [n for n in titles if n not in set(known)]
+    if left_out:
+        note(f"columns of {name} that the model was not fitted with are left out: {some(left_out)}")
+    X = X[[titles[n] for n in known]]
+    return X if _takes_text(model) else _numbers(X, name)
 
 
-def _opened(place: Place, **options: Any) -> Any:
-    import xarray
-
-    if place.suffix == ".zarr":
-        options |= {"engine": "zarr", "consolidated": False}
-    return xarray.open_dataset(place.path, decode_coords="all", **options)
+def _takes_text(model: Any) -> bool:
+    """Return whether a model has steps of its own that may convert text to numbers."""
+    return hasattr(model, "steps")
 
 
-def _variables(place: Place, sample_dim: str | None) -> Any:
-    """Return one, several or all variables, as Dask arrays if they are large."""
+def _known_outputs(model: Any) -> set[str]:
+    """Return the names of the outputs of a model that was fitted to a table."""
+    labels = getattr(last_step(model), "labels_", None)
+    columns: tuple[Any, ...] = getattr(labels, "columns", ())
+    return set(map(str, columns[0])) if len(columns) == 1 else set()
+
+
+def _outputs(Y: Any, options: argparse.Namespace) -> Any:
+    if not _is_table(Y):
+        return Y
+    Y = _numbers(Y, options.Y or options.X)
+    if Y.columns.nlevels > 1:
+        Y.columns = Y.columns.remove_unused_levels()
+        if np.prod(Y.columns.levshape) != Y.shape[1]:  # as with a line of units
+            Y.columns = [title(c) for c in Y.columns]
+            names = some(list(Y.columns))
+            note(f"the header lines of the outputs are not a grid; the outputs are {names}")
+    return Y
+
+
+def _groups(options: argparse.Namespace, sources: dict[str, Any]) -> Any:
+    """Return the groups of the samples: a column or a coordinate of X or Y, or a file."""
+    name = getattr(options, "groups", None)
+    if name is None:
+        return None
+    for file, source in sources.items():
+        if _is_table(source):
+            found = [c for c in source.columns if title(c) == name]
+            if found:
+                return source[found[0]].to_numpy()
+        elif hasattr(source, "coords"):
+            try:
+                groups = np.asarray(source[name])
+            except (KeyError, AttributeError):
+                continue
+            if groups.ndim != 1:
+                raise CommandError(f"--groups: {name!r} of {file} is not along the samples")
+            return groups
+    if not Path(name).exists():
+        raise CommandError(
+            f"--groups: {name!r} is neither a column or coordinate of {' or '.join(sources)} nor a "
+            f"file"
+        )
+    groups = _read(name, options, None, None)
+    if _is_table(groups) and groups.shape[1] != 1:
+        raise CommandError(f"--groups: {name} must have one column; it has {groups.shape[1]}")
+    return np.ravel(np.asarray(groups))
+
+
+# ---------------------------------------------------------------- columns
+
+
+def title(column: Any) -> str:
+    """Return the name of a column; the levels of a column with several are joined by a slash."""
+    return "/".join(map(str, column)) if isinstance(column, tuple) else str(column)
+
+
+def _is_table(data: Any) -> bool:
+    return hasattr(data, "columns")
+
+
+def _columns(data: Any, pattern: str | None, option: str, name: str) -> Any:
+    if pattern is None:
+        return data
+    if not _is_table(data):
+        raise CommandError(f"{option}: {name} is not a table", EXIT_USAGE)
+    return data[_found(data, pattern, option)]
+
+
+def _found(table: Any, pattern: str, option: str) -> list[Any]:
+    """Return the columns that a list of names, patterns and ranges selects, in the given order."""
+    titles = {title(c): c for c in table.columns}
+    found: dict[str, None] = {}
+    for part in pattern.split(","):
+        matches = [part] if part in titles else [t for t in titles if fnmatchcase(t, part)]
+        matches = matches or _in_range(part, list(titles))
+        if not matches:
+            raise CommandError(
+                f"{option}: no column matches {part!r}; the columns are {some(list(titles))}"
+            )
+        found |= dict.fromkeys(matches)
+    return [titles[t] for t in found]
+
+
+def _in_range(part: str, titles: list[str]) -> list[str]:
+    """Return the columns from one name to another, or those whose names are numbers in a range."""
+    first, colon, last = part.partition(":")
+    if not colon:
+        return []
+    if first in titles and last in titles:
+        return titles[titles.index(first) : titles.index(last) + 1]
+    if not all(end == "" or _is_number(end) for end in (first, last)):
+        return []
+    low, high = float(first or -np.inf), float(last or np.inf)
+    return [t for t in titles if _is_number(t) and low <= float(t) <= high]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(table: Any, name: str) -> Any:
+    """Return a table of numbers, or raise an error that names the other columns."""
+    kinds = {title(c): dtype for c, dtype in zip(table.columns, table.dtypes, strict=True)}
+    bad = [f"{column!r}" for column, dtype in kinds.items() if dtype.kind not in "iufb"]
+    if bad:
+        raise CommandError(
+            f"{name} has columns that are not numbers: {some(bad)}; leave them out with --inputs "
+            f"or --outputs, name row labels with --index-col, or a decimal comma with --decimal ,"
+        )
+    return table.astype(np.float64)
+
+
+# ---------------------------------------------------------------- files
+
+
+@contextmanager
+def _reading(place: Place) -> Iterator[None]:
+    """Add the name of the file to errors that occur while it is read."""
+    try:
+        yield
+    except (CommandError, ImportError):
+        raise
+    except Exception as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, UnicodeDecodeError):
+            why = "its text is not in UTF-8; save it as UTF-8 (in a spreadsheet, CSV UTF-8)"
+        raise CommandError(f"{place.path} cannot be read: {why}") from error
+
+
+def _read(text: str, options: argparse.Namespace, header: int | None, model: Any) -> Any:
+    """Read a file as an array, a table or an object of xarray."""
+    place = Place(text)
+    known = (".npy", ".npz", ".nc", ".zarr", *TABLES)
+    if place.suffix not in known:
+        raise CommandError(
+            f"{place} has an unknown format {place.suffix!r}; the formats are {', '.join(known)}",
+            EXIT_USAGE,
+        )
+    if not place.path.exists():
+        raise CommandError(f"{place.path} does not exist")
+    with _reading(place):
+        if place.suffix == ".npy":
+            return np.load(place.path, mmap_mode="r", allow_pickle=False)
+        if place.suffix == ".npz":
+            return _one_of(place, np.load(place.path, allow_pickle=False))
+        if place.suffix in TABLES:
+            return _table(place, options, header, model)
+        return _labelled(place)
+
+
+def _one_of(place: Place, arrays: Any) -> np.ndarray:
+    names = list(arrays)
+    if place.name is None and len(names) == 1:
+        return arrays[names[0]]
+    if place.name not in names:
+        raise CommandError(
+            f"{place.path} contains the arrays {some(names)}; write {place.path}:{names[0]} for one"
+        )
+    return arrays[place.name]
+
+
+def _labelled(place: Place) -> Any:
+    """Read one or several variables of a NetCDF file or a Zarr store."""
+    xarray = need("xarray", f"{place.suffix} files need xarray", "xarray")
     group, _, names = (place.name or "").rpartition("/")
-    options = {"group": group} if group else {}
-    data = _opened(place, **options)
-    chosen = names.split(",") if names else list(data.data_vars)
-    for name in chosen:
-        if name not in data.variables:
-            _only(place, name, data.data_vars)
-    texts = [name for name in chosen if data[name].dtype.kind not in "biuf"]
-    if texts or not chosen:
-        hint = "" if names else f" (see {place.path}:NAME)"
-        raise ValueError(f"variables that are not numeric: {', '.join(texts) or 'all'}{hint}")
-    variables = [data[name].variable for name in chosen]
-    budget = check_budget()
-    # As for arrays on disk, data that take more than a quarter of the budget are read in blocks.
-    if 8 * sum(math.prod(v.shape) for v in variables) <= budget // 4:
-        with data:
-            return (data[chosen[0]] if len(chosen) == 1 else data[chosen]).load()
-    chunks: dict[Any, Any] = {dim: -1 for v in variables for dim in v.dims}
-    chunks |= {sample_dim or v.dims[0]: "auto" for v in variables if v.dims}
-    dask = need("dask", f"{place} is large and needs dask", "dask")
-    with dask.config.set({"array.chunk-size": max(budget // 8, 2**10)}):
-        data = _opened(place, chunks=chunks, **options)
-    return data[chosen[0]] if len(chosen) == 1 else data[chosen]
+    is_store = place.suffix == ".zarr"
+    # Chunks of Dask are read when they are needed; without Dask the file is read into memory.
+    chunks: dict[str, Any] = {"chunks": {}} if _has_dask() and _is_large(place.path) else {}
+    engine = "zarr" if is_store else "h5netcdf"
+    data = xarray.open_dataset(place.path, engine=engine, group=group or None, **chunks)
+    wanted = [name for name in names.split(",") if name]
+    unknown = [name for name in wanted if name not in data.data_vars]
+    if unknown or not len(data.data_vars):
+        raise CommandError(
+            f"{place.path} has no variable {unknown[0] if unknown else ''!r}; it contains "
+            f"{some(list(map(str, data.data_vars)))}"
+        )
+    data = data if chunks else data.load()
+    wanted = wanted or list(data.data_vars)
+    return data[wanted[0]] if len(wanted) == 1 else data[wanted]
 
 
-_READERS: dict[str, Callable[[Place, Layout, str | None], Any]] = {
-    ".npy": _read_npy,
-    ".npz": _read_npz,
-    ".nc": _read_netcdf,
-    ".zarr": _read_zarr,
-    ".csv": lambda place, layout, _: TextTable(place.path, layout),
-    ".tsv": lambda place, layout, _: TextTable(place.path, layout),
-    ".xlsx": lambda place, layout, _: read_frame(place, layout),
-    ".parquet": lambda place, layout, _: read_frame(place, layout),
-    ".feather": lambda place, layout, _: read_frame(place, layout),
-}
+def _has_dask() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("dask") is not None
+
+
+def _is_large(path: Path, bytes_in_memory: int = 2**28) -> bool:
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file()) > bytes_in_memory
+
+
+def _table(place: Place, options: argparse.Namespace, header: int | None, model: Any) -> Any:
+    """Read a table with pandas, with its row labels as index."""
+    pandas = need("pandas", "tables need pandas", "table")
+    index = options.index_col
+    if index is None and model is not None:
+        index = getattr(model, "_index_name", None)
+        optional = True  # the labels of the fit need not be in new data
+    else:
+        optional = False
+    if place.suffix in (".parquet", ".feather"):
+        read = pandas.read_parquet if place.suffix == ".parquet" else pandas.read_feather
+        return _with_index(read(place.path), index, optional)
+    read = _reader(pandas, place, options)
+    lines = read(header=None, nrows=_LOOKED_AT, dtype=str, skip_blank_lines=False)
+    cells = [["" if c != c else str(c).strip() for c in row] for row in lines.to_numpy().tolist()]
+    # Below several header lines, pandas writes a line with the name of the row labels only.
+    below = next((k for k, row in enumerate(cells) if k and not any(row[1:])), None)
+    n_lines = header if header is not None else below or _header_lines(cells, place, options)
+    if n_lines == 0:
+        return _with_index(read(header=None), index, optional)
+    labels = not cells[0][0] or below == n_lines or _has_labels(cells[:n_lines])
+    table = read(header=list(range(n_lines)) if n_lines > 1 else 0, index_col=0 if labels else None)
+    if table.index.name is not None and str(table.index.name).startswith("Unnamed:"):
+        table.index.name = None
+    return table if labels and optional else _with_index(table, index, optional)
+
+
+def _reader(pandas: Any, place: Place, options: argparse.Namespace) -> Any:
+    """Return the function of pandas that reads this file."""
+    if place.suffix == ".xlsx":
+        need("openpyxl", ".xlsx files need openpyxl", "table")
+
+        def read_excel(skip_blank_lines: bool = True, **more: Any) -> Any:
+            return pandas.read_excel(place.path, sheet_name=place.name or 0, **more)
+
+        return read_excel
+    with open(place.path, encoding="utf-8-sig") as file:
+        first = file.readline()
+    sep = options.sep or max("\t;,", key=first.count)
+    decimal = options.decimal or "."
+    exactly = {"float_precision": "round_trip"} if pandas.__version__ < "3" else {}
+
+    def read_text(**more: Any) -> Any:
+        return pandas.read_csv(
+            place.path, sep=sep, decimal=decimal, encoding="utf-8-sig", skipinitialspace=True,
+            **exactly, **more,
+        )  # fmt: skip
+
+    return read_text
+
+
+def _header_lines(cells: list[list[str]], place: Place, options: argparse.Namespace) -> int:
+    """Return the number of header lines: the first lines without numbers.
+
+    A first line of numbers is a header if its first cell, above row labels, is blank.
+    """
+    comma = options.decimal == ","
+    is_number = lambda c: _is_number(c.replace(",", ".") if comma else c)  # noqa: E731
+    for n, row in enumerate(cells):
+        named = [c for c in row[1:] or row if c.lower() not in _MISSING]
+        if not named or any(map(is_number, named)) or n == _MOST_LINES:
+            break
+    else:
+        n = len(cells)
+    # Repeated names are the first level of columns with several levels.
+    while 0 < n < min(_MOST_LINES, len(cells)) and _repeats(cells[:n]):
+        n += 1
+    if n:
+        return n
+    first = cells[0]
+    if not first[0] or not all(is_number(c) for c in first if c.lower() not in _MISSING):
+        return 1
+    raise CommandError(
+        f"the first line of {place.path} has only numbers: say with --header 1 that they are names "
+        f"of columns, or with --header 0 that the file has no header"
+    )
+
+
+def _repeats(header: list[list[str]]) -> bool:
+    columns = list(zip(*header, strict=True))[1:]
+    return len(set(columns)) < len(columns)
+
+
+def _has_labels(header: list[list[str]]) -> bool:
+    """Return whether only the columns after the first one form a grid of several header lines."""
+    columns = list(zip(*header, strict=True))
+
+    def is_grid(part: list[Any]) -> bool:
+        return bool(np.prod([len(set(level)) for level in zip(*part, strict=True)]) == len(part))
+
+    return len(header) > 1 and not is_grid(columns) and is_grid(columns[1:])
+
+
+def _with_index(table: Any, index: Any, optional: bool) -> Any:
+    """Return a table with one of its columns, by name or number, as row labels."""
+    if index is None:
+        return table
+    names = {title(c): c for c in table.columns}
+    if index in names:
+        table = table.set_index(names[index])
+        table.index.name = index
+        return table
+    if str(index).isdigit() and int(index) < table.shape[1]:
+        return table.set_index(table.columns[int(index)])
+    if optional or table.index.name == index:
+        return table
+    raise CommandError(
+        f"--index-col: there is no column {index!r}; the columns are {some(list(names))}"
+    )

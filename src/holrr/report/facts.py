@@ -13,7 +13,6 @@ from sklearn.pipeline import Pipeline
 
 from .._version import __version__
 from ..core.namespace import to_numpy
-from ..data import RangeSelector, SavitzkyGolay, Standardizer, StandardNormalVariate
 from ..data.labels import Labels, mode_coordinates, mode_names
 from ..data.pipelines import last_step
 from ..data.scores import Errors
@@ -93,7 +92,7 @@ def _step(name: str, step: Any) -> dict[str, Any]:
         "name": name,
         "class": type(step).__name__,
         "parameters": changed,
-        "description": _in_words(step),
+        "description": type(step).__name__,
     }
 
 
@@ -105,23 +104,6 @@ def _defaults(cls: type) -> dict[str, Any]:
 
 def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and not isinstance(a, np.ndarray) and bool(a == b)
-
-
-def _in_words(step: Any) -> str:
-    """Return a description of a step of preprocessing in words."""
-    if isinstance(step, Standardizer):
-        return "standardization"
-    if isinstance(step, StandardNormalVariate):
-        return "standard normal variate"
-    if isinstance(step, SavitzkyGolay):
-        order = {0: "smoothing", 1: "first derivative", 2: "second derivative"}
-        what = order.get(step.deriv, f"derivative of order {step.deriv}")
-        return f"{what} (window {step.window}, degree {step.polyorder})"
-    if isinstance(step, RangeSelector) and step.ranges is not None:
-        pairs = [step.ranges] if not np.iterable(step.ranges[0]) else step.ranges
-        ends = [["" if end is None else f"{end:g}" for end in pair] for pair in pairs]
-        return f"range {', '.join(':'.join(pair) for pair in ends)}"
-    return type(step).__name__
 
 
 def _inputs(model: Any, best: Any) -> dict[str, Any]:
