@@ -151,7 +151,7 @@ def test_parameters_are_searched_and_chemotools_keeps_the_labels():
     pipe = make_pipeline(
         Along(chemotools.SavitzkyGolay(5, 2, 1), "nm"), Standardizer(), HOLRR(rank=2)
     )
-    coef = pipe.fit(data, Y)[-1].to_xarray().coef
+    coef = pipe.fit(data, Y)[-1].to_dataset().coef
     assert_array_equal(coef["nm"], WAVELENGTHS)
     name = "along__transformer__window_length"
     pipe.set_params(along__mode=None)

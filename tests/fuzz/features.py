@@ -468,7 +468,7 @@ def standardized(rng: Rng, case: Case) -> Case:
 @feature("transformer")
 def normalized_spectra(rng: Rng, case: Case) -> Case | None:
     wide = case.modes is None and case.X.shape[1] > 2
-    return replace(case, transformer="StandardNormalVariate") if wide else None
+    return replace(case, transformer="Along") if wide else None
 
 
 def streams(case: Case) -> bool:

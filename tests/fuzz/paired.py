@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import Normalizer
 
 from holrr import Moments, RollingMoments
-from holrr.data import Standardizer, StandardNormalVariate
+from holrr.data import Along, Standardizer
 from holrr.streaming import memory_budget
 from problems import on_disk
 from registry import Row
@@ -368,8 +369,8 @@ TRANSFORMERS: dict[str | None, Callable[[Case, np.ndarray], Any]] = {
     "Standardizer": lambda case, X: (
         Standardizer().fit(as_labelled(case, case.X)).transform(as_labelled(case, X))
     ),
-    "StandardNormalVariate": lambda case, X: (
-        StandardNormalVariate().fit(as_labelled(case, case.X)).transform(as_labelled(case, X))
+    "Along": lambda case, X: (
+        Along(Normalizer()).fit(as_labelled(case, case.X)).transform(as_labelled(case, X))
     ),
 }
 

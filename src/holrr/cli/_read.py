@@ -26,6 +26,8 @@ TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".feather")
 _WITH_NAMES = (".npz", ".nc", ".zarr", ".xlsx")
 # Largest number of header lines that are recognised without --header, and lines that are looked at.
 _MOST_LINES, _LOOKED_AT = 3, 5
+# Largest number of bytes of outputs of which a checksum is computed.
+_MOST_READ = 2**28
 _MISSING = {"", "na", "n/a", "nan", "null", "none"}
 
 
@@ -105,12 +107,12 @@ def read_inputs(options: argparse.Namespace, model: Any) -> Any:
 def fingerprint(Y: Any) -> str | None:
     """Return a checksum of outputs, which identifies the training data of a model.
 
-    It is None for data that are not in memory.
+    It is None for data of Dask, and for large files, which are not read for this.
     """
     arrays = list(Y.data_vars.values()) if hasattr(Y, "data_vars") else [Y]
     digest = hashlib.sha256()
     for A in arrays:
-        if hasattr(getattr(A, "data", None), "dask") or isinstance(A, np.memmap):
+        if hasattr(getattr(A, "data", None), "dask") or getattr(A, "nbytes", 0) > _MOST_READ:
             return None
         values = np.ascontiguousarray(np.asarray(A), dtype=np.float64)
         digest.update(str(values.shape).encode())
@@ -349,7 +351,7 @@ def _table(place: Place, options: argparse.Namespace, header: int | None, model:
     pandas = need("pandas", "tables need pandas", "table")
     index = options.index_col
     if index is None and model is not None:
-        index = getattr(model, "_index_name", None)
+        index = getattr(last_step(model), "_index_name", None)
         optional = True  # the labels of the fit need not be in new data
     else:
         optional = False

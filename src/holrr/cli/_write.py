@@ -48,7 +48,8 @@ def check_output(output: Place, inputs: list[Any]) -> None:
     folder = output.path.parent
     if not folder.is_dir():
         raise CommandError(f"{output.path}: the folder {folder} does not exist", EXIT_OUTPUT)
-    is_other = output.path.exists() and not output.path.is_file() and output.suffix != ".zarr"
+    is_store = any((output.path / mark).is_file() for mark in ("zarr.json", ".zgroup", ".zarray"))
+    is_other = output.path.exists() and not output.path.is_file() and not is_store
     if is_other or not os.access(folder, os.W_OK):
         raise CommandError(f"{output.path} cannot be written", EXIT_OUTPUT)
 

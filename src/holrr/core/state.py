@@ -162,7 +162,8 @@ def _of_pandas(value: Any) -> Any:
         return {"$": "interval", "text": str(value), "closed": value.closed, **ends}
     if name in ("Series", "DataFrame"):
         return _named(value, [(axis.name, axis) for axis in value.axes])
-    return to_plain(np.asarray(value)) if hasattr(value, "nlevels") else value  # an Index
+    is_column = hasattr(value, "nlevels") or name == "Categorical"
+    return to_plain(np.asarray(value)) if is_column else value
 
 
 def _timestamp(value: Any) -> dict[str, Any]:
