@@ -74,6 +74,9 @@ class Evaluation:
     >>> found = Evaluation("new data", y, {"model": y + 1}, {0.9: (y - 1, y + 1)})
     >>> found.coverage(0.9)
     1.0
+    >>> found = Evaluation("new data", y * [1, 100], {"model": (y + 1) * [1, 100]})
+    >>> found.modes_in_units(), found.part(0, 1).rmse("model").value
+    ([0], 100.0)
     """
 
     source: str
