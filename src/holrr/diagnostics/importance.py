@@ -77,7 +77,6 @@ def vip(
     See Also
     --------
     selectivity_ratio : Ratio of explained and residual variance of each input.
-    holrr.plotting.ImportanceDisplay : Plot of VIP or selectivity ratio.
 
     Notes
     -----
@@ -174,7 +173,6 @@ def selectivity_ratio(
     See Also
     --------
     vip : Variable importance in projection.
-    holrr.plotting.ImportanceDisplay : Plot of VIP or selectivity ratio.
 
     Notes
     -----

@@ -11,7 +11,7 @@ from ..data.labels import Labels
 from ..data.relabel import labelled
 from ._scores import compare, skill_of
 
-__all__ = ["find_skill", "skill_map"]
+__all__ = ["skill_map"]
 
 
 def skill_map(
@@ -44,7 +44,7 @@ def skill_map(
     See Also
     --------
     skill : Skill of given predictions.
-    holrr.plotting.SkillMapDisplay : Plot of a skill map.
+    holrr.plotting.PredictionDisplay : Plot of observed against predicted outputs.
 
     Examples
     --------
@@ -57,14 +57,6 @@ def skill_map(
     >>> found.shape, bool(found.max() > 0.5)
     ((4, 3), True)
     """
-    each, labels = find_skill(model, X, y, reference, sample_weight)
-    return labelled(labels, each, "skill")
-
-
-def find_skill(
-    model: Any, X: Any, y: Any, reference: Any, sample_weight: Any
-) -> tuple[Any, Labels | None]:
-    """Return the skill of each output as an array, and the labels of the outputs."""
     predicted: Any = lambda rows: model.predict(_safe_indexing(X, rows))  # noqa: E731
     if not (is_on_disk(X) or is_on_disk(y)):
         predicted = model.predict(X)
@@ -73,4 +65,4 @@ def find_skill(
     dim = getattr(model, "sample_dim", None) or (None if fitted is None else fitted.sample_dim)
     errors, labels = compare(y, forecasts, sample_weight, sample_dim=dim)
     named = labels is not None and labels.outputs is not None
-    return skill_of(errors), labels if named else fitted
+    return labelled(labels if named else fitted, skill_of(errors), "skill")

@@ -55,7 +55,7 @@ class BlockScoresDisplay:
     See Also
     --------
     holrr.HOLRR.score_blocks : Parts of R2 as numbers.
-    SkillMapDisplay : R2, or skill against a reference, of each output.
+    holrr.metrics.skill_map : R2, or skill against a reference, of each output.
 
     Examples
     --------

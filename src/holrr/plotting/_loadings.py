@@ -54,7 +54,7 @@ class LoadingsDisplay:
 
     See Also
     --------
-    SpectrumDisplay : Plot of the energies of all directions, including truncated ones.
+    RankSurfaceDisplay : Plot of the held-out error of all ranks.
 
     Examples
     --------

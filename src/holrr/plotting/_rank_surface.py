@@ -56,7 +56,7 @@ class RankSurfaceDisplay:
 
     See Also
     --------
-    SpectrumDisplay : Plot of the energies of each mode.
+    LoadingsDisplay : Plot of the leading directions of each mode.
 
     Examples
     --------

@@ -11,7 +11,7 @@ import numpy as np
 from ..data.labels import mode_names
 from ..extras import need
 
-__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "axes_of", "check_mode_names", "color_bar"]
+__all__ = ["ACCENT", "DARK", "MAIN", "MUTED", "check_mode_names", "color_bar"]
 __all__ += ["date_ticks", "focus", "is_ordered", "marks", "name_ticks", "names_of", "new_figure"]
 __all__ += ["outline", "panels_of_maps", "plain_log", "rank_axis", "short", "signed_map", "tidy"]
 
@@ -37,12 +37,6 @@ def names_of(model: Any, given: Sequence[str] | None, n_modes: int) -> list[str]
     if given is None and getattr(getattr(model, "labels_", None), "outputs", None) is not None:
         return list(mode_names(model)[:n_modes])
     return check_mode_names(given, n_modes)
-
-
-def axes_of(ax: Any, width: float, height: float) -> tuple[Any, Any]:
-    """Return figure and axes of `ax`; new ones of this size in inches if it is None."""
-    ax = new_figure(width, height).add_subplot() if ax is None else ax
-    return ax.figure, ax
 
 
 def check_mode_names(names: Sequence[str] | None, n_modes: int) -> list[str]:

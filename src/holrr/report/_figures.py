@@ -10,12 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..data.labels import mode_coordinates, mode_names
-from ..plotting import (
-    IntervalCalibrationDisplay,
-    LoadingsDisplay,
-    RankSurfaceDisplay,
-    SkillMapDisplay,
-)
+from ..plotting import LoadingsDisplay, PredictionDisplay, RankSurfaceDisplay
+from ..plotting import _style as style
 from ._evaluate import Estimate, Evaluation
 
 __all__ = ["calibration", "drawn", "errors", "loadings", "rank_surface", "scatter", "skill"]
@@ -32,7 +28,7 @@ _COLORS = {
 }
 # Meshes with more cells are embedded in the SVG as images.
 _MOST_CELLS = 1500
-_MOST_POINTS = 3000
+_MOST_PANELS = 16
 
 
 def to_svg(figure: Any, name: str) -> str:
@@ -107,38 +103,59 @@ def errors(evaluation: Evaluation) -> Any:
 
 def scatter(evaluation: Evaluation) -> Any:
     """Draw observed against predicted outputs, or a part of them if there are many."""
-    from matplotlib.figure import Figure
-
-    y, predicted = evaluation.y.ravel(), evaluation.predicted[evaluation.names[0]].ravel()
-    seen = np.flatnonzero(~np.isnan(y) & ~np.isnan(predicted))
-    if seen.size > _MOST_POINTS:
-        seen = np.sort(np.random.default_rng(0).choice(seen, _MOST_POINTS, replace=False))
-    figure = Figure(figsize=(3.8, 3.6), layout="constrained")
-    ax = figure.subplots()
-    ax.scatter(predicted[seen], y[seen], s=6, color="#1f5a99", alpha=0.35, lw=0)
-    ends = [min(y[seen].min(), predicted[seen].min()), max(y[seen].max(), predicted[seen].max())]
-    ax.plot(ends, ends, "--", color="#6b7280", lw=1)
-    ax.set_xlabel("predicted", fontsize=9)
-    ax.set_ylabel("observed", fontsize=9)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.tick_params(labelsize=8)
-    return figure
+    predicted = evaluation.predicted[evaluation.names[0]]
+    return PredictionDisplay(y_true=evaluation.y, y_pred=predicted).plot()
 
 
 def skill(model: Any, evaluation: Evaluation) -> Any:
-    """Draw the R2 of each output, as bars, a line or maps."""
-    names = mode_names(model)[1:]
-    coordinates = [mode_coordinates(model, mode) for mode in range(1, 1 + len(names))]
+    """Draw the R2 of each output: bars or a line, a map, or a map for each entry of a mode."""
     r2 = evaluation.r2()
-    return SkillMapDisplay(skill=r2, mode_names=names, coordinates=coordinates, label="R2").plot()
+    modes = [k for k, d in enumerate(r2.shape) if d > 1]
+    names = [mode_names(model)[1 + k] for k in modes]
+    coordinates = [mode_coordinates(model, 1 + k) for k in modes]
+    r2 = r2.reshape([r2.shape[k] for k in modes])
+    if len(modes) == 1:
+        return _skill_of_mode(r2, names[0], coordinates[0])
+    panels, titles = r2[None], [""]
+    if len(modes) == 3:
+        shortest = int(np.argmin(r2.shape))
+        mode, entries = names.pop(shortest), coordinates.pop(shortest)
+        some = np.linspace(0, len(entries) - 1, min(len(entries), _MOST_PANELS)).round().astype(int)
+        panels = np.moveaxis(r2, shortest, 0)[some]
+        titles = [style.short(f"{mode} {entries[i]}", 26) for i in some]
+    return style.panels_of_maps(panels, titles, names, coordinates, "R2")[0]
+
+
+def _skill_of_mode(r2: np.ndarray, name: str, coordinate: np.ndarray) -> Any:
+    figure = style.new_figure(5.2, 2.6)
+    ax, shown = figure.subplots(), np.maximum(r2, -1.0)
+    if style.is_ordered(coordinate) and r2.size > 40:
+        order = np.argsort(coordinate)
+        ax.plot(coordinate[order], shown[order], color=style.MAIN, lw=1.2)
+    else:
+        ax.bar(range(r2.size), shown, color=np.where(r2 < 0, style.ACCENT, style.MAIN))
+        style.name_ticks(ax, ax.xaxis, coordinate)
+    ax.axhline(0, color=style.DARK, lw=0.8)
+    ax.set_xlabel(style.short(name, 40), fontsize=9)
+    ax.set_ylabel("R2", fontsize=9)
+    style.tidy(ax)
+    return figure
 
 
 def calibration(evaluation: Evaluation) -> Any:
     """Draw the observed against the nominal coverage of prediction intervals."""
     assert evaluation.intervals is not None
-    return IntervalCalibrationDisplay.from_predictions(
-        evaluation.y, evaluation.intervals, name="this model"
-    )
+    nominal = sorted(evaluation.intervals)
+    figure = style.new_figure(3.8, 3.6)
+    ax = figure.subplots()
+    ax.plot([0, 1], [0, 1], "--", color=style.DARK, lw=1)
+    observed = [evaluation.coverage(c) for c in nominal]
+    ax.plot(nominal, observed, "o-", ms=4, color=style.MAIN)
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    ax.set_xlabel("nominal coverage", fontsize=9)
+    ax.set_ylabel("observed coverage", fontsize=9)
+    style.tidy(ax)
+    return figure
 
 
 def rank_surface(model: Any) -> Any:
