@@ -17,7 +17,7 @@ import numpy as np
 
 from holrr import HOLRRCV, RLSCV
 from holrr.datasets import make_tensor_regression
-from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay
+from holrr.plotting import RankSurfaceDisplay
 
 X, Y, W = make_tensor_regression(
     500, 12, (10, 8, 5), rank=(4, 3, 2, 2), snr=0.5, return_coef=True, random_state=3
@@ -40,9 +40,15 @@ plt.show()
 
 # %%
 # The spectra need no held-out data. A few directions of each mode have most of the energy, and
-# the energy of the others falls slowly, as that of noise does.
+# the energy of the others falls slowly, as that of noise does. The vertical lines are the chosen
+# ranks.
 
-SpectrumDisplay.from_estimator(model, mode_names=modes)
+fig, axes = plt.subplots(1, 4, figsize=(10, 2.5), layout="constrained", sharey=True)
+for ax, mode, energy, rank in zip(axes, modes, model.spectra_, model.rank_, strict=True):
+    ax.semilogy(range(1, 1 + len(energy)), energy / model.energy_, "o-")
+    ax.axvline(rank + 0.5, color="grey")
+    ax.set(title=mode, xlabel="direction")
+axes[0].set_ylabel("share of the energy")
 plt.show()
 
 # %%

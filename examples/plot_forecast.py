@@ -20,8 +20,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from holrr import HOLRRCV
 from holrr.datasets import make_forecast_windows
-from holrr.metrics import interval_coverage
-from holrr.plotting import IntervalCalibrationDisplay, SkillMapDisplay
+from holrr.metrics import interval_coverage, skill_map
 
 rng = np.random.default_rng(0)
 months = np.arange("1970-01", "2020-01", dtype="datetime64[M]")
@@ -57,12 +56,13 @@ print(f"best single ranks {model.best_params_['rank']}, R2 of the last twelve ye
 # %%
 # Most of this R2 comes from the annual cycle. The skill against the mean of each month of the
 # year removes it: the model predicts temperature one month ahead at the stations that the
-# oscillation affects most, and little else. In red cells the mean of the month is the better
+# oscillation affects most, and little else. Below zero, the mean of the month is the better
 # forecast.
 
 climatology = Y.sel(past).groupby("time.month").mean()
 expected = climatology.sel(month=Y.sel(future).time.dt.month).to_numpy()
-SkillMapDisplay.from_estimator(model, X.sel(future), Y.sel(future), reference=expected)
+skill = skill_map(model, X.sel(future), Y.sel(future), expected)
+skill.plot.line(x="lead", hue="station", col="variable", xticks=skill.lead)
 plt.show()
 
 # %%
@@ -96,8 +96,12 @@ plt.show()
 # coverage is not guaranteed for samples that depend on each other.
 
 fig, ax = plt.subplots(figsize=(4.5, 4.5), layout="constrained")
-for kind in ("entry", "simultaneous"):
-    IntervalCalibrationDisplay.from_estimator(
-        model, X.sel(future), Y.sel(future), kind=kind, name=kind, ax=ax
-    )
+ax.plot([0, 1], [0, 1], "--", color="grey")
+nominal = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+for kind, average in {"entry": "pooled", "simultaneous": "samples"}.items():
+    ends = [model.predict_interval(X.sel(future), coverage=c, kind=kind) for c in nominal]
+    observed = [interval_coverage(Y.sel(future), *pair, average=average) for pair in ends]
+    ax.plot(nominal, observed, "o-", label=kind)
+ax.set(xlabel="nominal coverage", ylabel="observed coverage")
+ax.legend()
 plt.show()

@@ -59,7 +59,7 @@ load = xr.DataArray(
 # plus for the south and minus for the hour give a higher load. The third is mostly the weekend.
 
 from holrr import HOLRRCV
-from holrr.plotting import CoefficientDisplay, LoadingsDisplay
+from holrr.plotting import LoadingsDisplay
 
 model = HOLRRCV(selection="1se").fit(inputs, load)
 print(f"ranks {model.rank_}, R2 {model.score(inputs, load):.2f}")
@@ -77,17 +77,15 @@ print(importances.round(2).to_string())
 # %%
 # Coefficients with standard errors
 # ---------------------------------
-# Each map shows the coefficients of one input. An outline encloses the coefficients that differ
-# from zero, at a false discovery rate of five percent over all coefficients; the others are
-# paler. The standard errors come from a jackknife that leaves out one tenth of the days at a
-# time. The maps show the two bands of cold, the afternoon of heat in the south, and the lower
+# Each panel shows the coefficients of one input. Coefficients that do not differ from zero, at a
+# false discovery rate of five percent over all coefficients, are left out. The standard errors
+# come from a jackknife that leaves out one tenth of the days at a time. The maps show the two bands of cold, the afternoon of heat in the south, and the lower
 # load on weekend mornings. No coefficient of wind differs from zero.
 
 from holrr import standard_errors
 
 errors = standard_errors(model, inputs, load, n_groups=10, stability=False)
-fig, axes = plt.subplots(2, 2, figsize=(10, 6), layout="constrained")
-for ax, name in zip(axes.flat, inputs.columns, strict=True):
-    CoefficientDisplay(errors).plot(select={0: name}, ax=ax)
-    ax.set_title(name)
+coef = errors.to_dataset().coef
+marked = coef.where(coef.copy(data=errors.coef.significant()))
+marked.plot.line(".-", x="hour", col="feature", col_wrap=2, figsize=(10, 6))
 plt.show()

@@ -195,7 +195,8 @@ class PredictionDisplay:
                 f"from_predictions."
             )
         parts = (np.moveaxis(A, axis, 0) for A in (self.y_true, self.y_pred))
-        names = [style.short(entry, 16) for entry in entries]
+        name = self.mode_names[axis - 1]
+        names = [style.short(f"{name} {entry}", 22) for entry in entries]
         return list(zip(names, *parts, strict=True))
 
 
@@ -209,4 +210,5 @@ def _scatter(ax: Any, y: np.ndarray, predicted: np.ndarray) -> None:
     if known.size:
         middle = (float(y.mean()),) * 2
         ax.axline(middle, slope=1, ls="--", color=style.DARK, lw=1)
+    ax.xaxis.get_major_locator().set_params(nbins=4)
     style.tidy(ax)
