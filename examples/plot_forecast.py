@@ -91,7 +91,7 @@ plt.show()
 # -----------
 # The figure compares the nominal with the observed coverage, for intervals of each output
 # (``"entry"``) and for bands that should contain all 48 outputs at once (``"simultaneous"``). The
-# former are within two percentage points of the diagonal. The latter are up to ten points below
+# former are within two percentage points of the diagonal. The latter are up to five points below
 # it, since few windows do not overlap and only the largest error of each window counts. The
 # coverage is not guaranteed for samples that depend on each other.
 

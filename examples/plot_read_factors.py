@@ -79,8 +79,9 @@ print(importances.round(2).to_string())
 # ---------------------------------
 # Each panel shows the coefficients of one input. Coefficients that do not differ from zero, at a
 # false discovery rate of five percent over all coefficients, are left out. The standard errors
-# come from a jackknife that leaves out one tenth of the days at a time. The maps show the two bands of cold, the afternoon of heat in the south, and the lower
-# load on weekend mornings. No coefficient of wind differs from zero.
+# come from a jackknife that leaves out one tenth of the days at a time. The curves show the two
+# peaks of cold, the afternoon of heat in the south, and the lower load on weekend mornings. No
+# coefficient of wind differs from zero.
 
 from holrr import standard_errors
 

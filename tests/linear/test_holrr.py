@@ -191,3 +191,17 @@ def test_many_features(n, shape):
     assert_allclose(model.lower_bound_, reference.lower_bound(Xc, Yc, 1.0, rank), rtol=1e-8)
     by_hand = reference.objective(X, Y, model.coef_, 1.0, model.intercept_)
     assert_allclose(model.objective_, by_hand, rtol=1e-9)
+
+
+def test_spectra_that_are_cut_short_belong_to_the_whole_energy():
+    """Only the first few of 300 energies are computed."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(400, 10)), rng.normal(size=(400, 300, 40))
+    model = HOLRR((10, 2, 40)).fit(X, Y)
+    assert model.spectra_[1].size < 300
+    Xc, Yc = X - X.mean(0), Y - Y.mean(0)
+    L = np.linalg.cholesky(Xc.T @ Xc + np.eye(10))
+    Z = np.linalg.solve(L, np.tensordot(Xc.T, Yc, 1).reshape(10, -1)).reshape(10, 300, 40)
+    full = np.linalg.eigvalsh(np.tensordot(Z, Z, ((0, 2), (0, 2))))[::-1]
+    assert_allclose(model.spectra_[1][:2], full[:2])
+    assert_allclose(model.energy_, full.sum())

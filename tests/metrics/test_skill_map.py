@@ -1,4 +1,4 @@
-"""The skill of each output, with the names of the outputs, and its picture."""
+"""The skill of each output, with the names of the outputs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,6 @@ from holrr import HOLRR, HOLRRCV, RLS
 from holrr.metrics import r2, skill, skill_map
 from holrr.streaming import memory_budget
 from problems import on_disk, toy, with_missing
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-
-from holrr.plotting import RankSurfaceDisplay, SkillMapDisplay  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 def halves(shape=(3, 4), n=80):
@@ -75,8 +62,6 @@ def test_names_come_from_the_outputs_or_from_the_fit():
         assert_allclose(found.transpose("place", "month"), expected)
         assert found.name == "skill"
         assert "units" not in found.attrs
-        display = SkillMapDisplay.from_estimator(model, X, outputs)
-        assert sorted(display.mode_names) == ["month", "place"]
     climatology = fitted.mean("time")
     assert_allclose(
         skill_map(model, X, y, climatology), skill(Y, model.predict(X), climatology, average=None)
@@ -96,106 +81,16 @@ def test_tables_give_series():
     found = skill_map(model, X, tables[1])
     expected = r2(Y, RLS().fit(*train).predict(X), average=None)
     assert_allclose(found.unstack().loc[list("abc"), [1, 4, 7, 10]], expected)
-    display = SkillMapDisplay.from_estimator(model, X, tables[1])
-    assert display.mode_names == ["place", "month"]
-    assert_allclose(display.skill, expected)
 
 
 def test_names_by_hand_leave_the_map_an_array():
     train, test = halves()
     model = RLS().fit(*train).name_modes(place=list("abc"), month=None)
     assert skill_map(model, *test).shape == (3, 4)
-    display = SkillMapDisplay.from_estimator(model, *test)
-    assert display.mode_names == ["place", "month"]
-    assert display.axes_[0].get_ylabel() == "place"
 
 
-def test_flat_outputs_are_drawn_as_the_model_sees_them():
+def test_flat_outputs_stay_flat():
     train, (X, Y) = halves()
     model = RLS(output_shape=(3, 4)).fit(train[0], train[1].reshape(40, -1))
     flat = Y.reshape(40, -1)
     assert skill_map(model, X, flat).shape == (12,)
-    assert SkillMapDisplay.from_estimator(model, X, flat).skill.shape == (3, 4)
-
-
-# ---------------------------------------------------------------- pictures
-
-
-@pytest.mark.parametrize(
-    ("shape", "n_panels"),
-    [((), 1), ((5,), 1), ((60,), 1), ((3, 4), 1), ((1, 4), 1), ((5, 3, 4), 3), ((20, 21, 22), 16)],
-    ids=str,
-)
-def test_every_number_of_modes_has_its_picture(shape, n_panels, tmp_path):
-    values = np.random.default_rng(0).uniform(-2, 1, size=shape)
-    display = SkillMapDisplay(skill=values).plot()
-    assert display.axes_.shape == (n_panels,)
-    display.figure_.savefig(tmp_path / "picture.png")
-    below = int((values < 0).sum())
-    assert f"{below} of {values.size} outputs below 0" in display.figure_.get_suptitle()
-
-
-def test_colours_are_centred_at_zero_and_the_panels_are_those_of_the_shortest_mode():
-    values = np.random.default_rng(0).uniform(-0.5, 0.3, size=(4, 5, 3))
-    display = SkillMapDisplay(skill=values, mode_names=["a", "b", "c"]).plot()
-    top = np.abs(values).max()
-    for k, ax in enumerate(display.axes_):
-        mesh = ax.collections[0]
-        assert_allclose(mesh.get_array().reshape(4, 5), values[..., k])
-        assert mesh.get_clim() == (-top, top)
-        assert ax.get_title() == f"c {k}"
-
-
-def test_north_is_up_for_ascending_and_descending_latitudes():
-    for latitudes in ([50.0, 55.0, 60.0], [60.0, 55.0, 50.0]):
-        display = SkillMapDisplay(skill=np.ones((3, 4)), coordinates=[latitudes, range(4)]).plot()
-        assert display.axes_[0].yaxis_inverted() == (latitudes[0] > latitudes[-1])
-
-
-def test_the_colour_scale_ignores_skills_far_below_zero():
-    values = np.array([[0.5, 0.2], [-400.0, 0.1]])
-    mesh = SkillMapDisplay(skill=values).plot().axes_[0].collections[0]
-    assert mesh.get_clim() == (-1.0, 1.0)
-    bars = SkillMapDisplay(skill=values.ravel()).plot().axes_[0]
-    assert bars.get_ylim()[0] > -1.2
-    assert min(patch.get_height() for patch in bars.patches) == -1.0
-
-
-def test_missing_skills_are_left_out_of_the_picture():
-    values = np.array([[0.5, np.nan], [0.2, 0.1]])
-    display = SkillMapDisplay(skill=values).plot()
-    assert "0 of 3 outputs" in display.figure_.get_suptitle()
-    assert display.axes_[0].collections[0].get_array().mask.sum() == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"skill": np.zeros((2, 2, 2, 2))}, "three modes can be drawn.*has 4"),
-        ({"skill": np.zeros((2, 3)), "mode_names": ["a"]}, "mode_names and coordinates must fit"),
-        ({"skill": np.zeros(2), "coordinates": [[1, 2, 3]]}, r"shape \(2,\).*sizes \(3,\)"),
-    ],
-)
-def test_invalid_options_of_the_map_raise_errors_that_name_them(options, message):
-    with pytest.raises(ValueError, match=message):
-        SkillMapDisplay(**options).plot()
-
-
-@pytest.mark.filterwarnings("ignore:The best penalty")
-def test_the_rank_surface_shows_what_its_error_compares_with():
-    (X, Y), _ = halves()
-    model = HOLRRCV([0.1, 1.0], cv=2).fit(X, Y)
-    ax = RankSurfaceDisplay.from_estimator(model).alpha_ax_
-    lines = {line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == ":"}
-    assert lines == {model.null_mse_, model.ridge_mse_}
-    assert [text.get_text() for text in ax.texts] == ["mean", "ridge"]
-
-
-def test_a_line_is_drawn_in_the_order_of_its_coordinates():
-    order = np.random.default_rng(0).permutation(60)
-    skill = np.where(order == 7, -3.0, order / 60)
-    (ax,) = SkillMapDisplay(skill=skill, coordinates=[order]).plot().axes_
-    line, off = ax.lines[:2]
-    assert_allclose(line.get_xdata(), np.arange(60))
-    assert_allclose(line.get_ydata(), np.where(np.arange(60) == 7, -1.0, np.arange(60) / 60))
-    assert off.get_xdata() == [7]

@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -15,15 +14,11 @@ import matplotlib.pyplot as plt  # noqa: E402
 from holrr import (  # noqa: E402
     HOLRR,
     HOLRRCV,
-    LRR,
     LRRCV,
-    MLMTNC,
-    RLS,
     RLSCV,
     KernelHOLRRCV,
-    TraceNormRegression,
 )
-from holrr.plotting import RankSurfaceDisplay, SpectrumDisplay  # noqa: E402
+from holrr.plotting import RankSurfaceDisplay  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
@@ -167,9 +162,8 @@ def test_rank_surface_of_every_kind_of_search(model):
 
 def test_displays_can_be_rendered(tmp_path):
     model = HOLRRCV(ALPHAS).fit(*data())
-    for Display in (RankSurfaceDisplay, SpectrumDisplay):
-        Display.from_estimator(model).figure_.savefig(tmp_path / "picture.png")
-        assert (tmp_path / "picture.png").stat().st_size > 1000
+    RankSurfaceDisplay.from_estimator(model).figure_.savefig(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 1000
 
 
 def test_the_error_surface_of_a_single_fit_is_an_error_that_names_searches():
@@ -211,70 +205,29 @@ def test_penalties_are_drawn_in_order():
     )
 
 
-@pytest.mark.parametrize("model", [HOLRR(rank=2), HOLRRCV(ALPHAS)], ids=["HOLRR", "HOLRRCV"])
-@pytest.mark.parametrize("shape", [(), (5,), (3, 2), (2, 2, 2, 2)])
-def test_spectrum_has_a_panel_for_each_mode(model, shape):
-    display = SpectrumDisplay.from_estimator(model.fit(*data(shape)))
-    assert len(display.axes_) == len(shape) + 1
-
-
-def test_spectrum_shades_what_is_kept():
-    model = HOLRR(rank=(2, 1, 2)).fit(*data())
-    display = SpectrumDisplay.from_estimator(model)
-    lines = {line.get_label(): line for line in display.axes_[1].lines}
-    share = 100 * model.spectra_[1] / model.spectra_[1].sum()
-    assert_allclose(lines["kept"].get_ydata(), share[:1])
-    assert_allclose(lines["cut off"].get_ydata(), share)  # joined to what is kept
-    assert not any(ax.patches and ax.containers for ax in display.axes_)  # no bars in a log scale
-
-
-def test_spectrum_of_low_rank_regression_and_of_an_empty_model():
-    X, Y = data()
-    assert len(SpectrumDisplay.from_estimator(LRR(rank=2).fit(X, Y)).axes_) == 1
-    none = RLS(), TraceNormRegression(1.0), MLMTNC(2)
-    for model in (*(m.fit(X, Y) for m in none), HOLRR(rank=2).fit(X, 0 * Y)):
-        with pytest.raises(ValueError, match="no spectra"):
-            SpectrumDisplay.from_estimator(model)
-
-
-@pytest.mark.parametrize("Display", [RankSurfaceDisplay, SpectrumDisplay])
-def test_names_figures_and_refusals(Display, monkeypatch):
+def test_names_figures_and_refusals(monkeypatch):
     X, Y = data()
     model = HOLRRCV(ALPHAS).fit(X, Y)
     fig = plt.figure(layout="constrained")
-    display = Display.from_estimator(model, mode_names=["x", "place", "time"], fig=fig)
+    display = RankSurfaceDisplay.from_estimator(model, mode_names=["x", "place", "time"], fig=fig)
     assert display.figure_ is fig
     titles = [ax.get_title() for ax in fig.axes]
     assert any(title.startswith("place: ") for title in titles)
     assert display.plot(fig=plt.figure(layout="constrained")) is display
     with pytest.raises(ValueError, match="list of 3 names"):
-        Display.from_estimator(model, mode_names=["x"])
+        RankSurfaceDisplay.from_estimator(model, mode_names=["x"])
     with pytest.raises(NotFittedError):
-        Display.from_estimator(HOLRRCV())
+        RankSurfaceDisplay.from_estimator(HOLRRCV())
 
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "matplotlib.pyplot", None)  # as if there were none
         with pytest.raises(ImportError, match=r'pip install "holrr\[plot\]"'):
-            Display.from_estimator(model)
+            RankSurfaceDisplay.from_estimator(model)
 
 
-def test_spectra_that_are_cut_short_say_how_much_is_kept():
-    """Two of 300 directions hold little, though only the first few energies are known."""
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(400, 10)), rng.normal(size=(400, 300, 40))
-    model = HOLRR((10, 2, 40)).fit(X, Y)
-    assert model.spectra_[1].size < 300
-    display = SpectrumDisplay.from_estimator(model)
-    full = np.linalg.eigvalsh(np.tensordot(model_z(X, Y), model_z(X, Y), ((0, 2), (0, 2))))[::-1]
-    share = 100 * full[:2].sum() / full.sum()
-    title = next(ax.get_title() for ax in display.axes_ if "mode 1" in ax.get_title())
-    assert f"2 of 300, {share:.3g} % kept" in title
-    assert_allclose(model.energy_, full.sum())
-
-
-def model_z(X, Y, alpha=1.0):
-    """The whitened tensor."""
-    X, Y = X - X.mean(0), Y - Y.mean(0)
-    L = np.linalg.cholesky(X.T @ X + alpha * np.eye(X.shape[1]))
-    Z = np.linalg.solve(L, np.tensordot(X.T, Y, 1).reshape(X.shape[1], -1))
-    return Z.reshape(-1, *Y.shape[1:])
+def test_the_rank_surface_shows_what_its_error_compares_with():
+    model = HOLRRCV(ALPHAS).fit(*data())
+    ax = RankSurfaceDisplay.from_estimator(model).alpha_ax_
+    lines = {line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == ":"}
+    assert lines == {model.null_mse_, model.ridge_mse_}
+    assert [text.get_text() for text in ax.texts] == ["mean", "ridge"]

@@ -5,21 +5,19 @@ import warnings
 import numpy as np
 import pytest
 
-from holrr import HOLRRCV
+from holrr import HOLRRCV, RLS
 from holrr.plotting import (
-    CoefficientDisplay,
-    ImportanceDisplay,
+    BlockScoresDisplay,
     LoadingsDisplay,
+    PredictionDisplay,
     RankSurfaceDisplay,
-    SkillMapDisplay,
-    SpectrumDisplay,
 )
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 
-pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:max_rank limits")
 
 LONG = [f"a name of more than forty characters, the {i:02d}" for i in range(12)]
 MODE = "a_mode_with_a_name_of_forty_characters__"
@@ -54,12 +52,11 @@ def drawn(kind):
     """Each display of a model, by name."""
     x, y = data(kind)
     model = HOLRRCV([0.1, 1.0, 10.0], cv=3, max_rank=3).fit(x, y)
+    blocks = RLS(blocks={LONG[0]: [0, 1], LONG[1]: [2, 3, 4]}).fit(x, y)
     yield "loadings", LoadingsDisplay.from_estimator(model)
-    yield "skill", SkillMapDisplay.from_estimator(model, x, y)
-    yield "coefficients", CoefficientDisplay.from_estimator(model, x, y)
+    yield "blocks", BlockScoresDisplay.from_estimator(blocks, x, y)
     yield "ranks", RankSurfaceDisplay.from_estimator(model)
-    yield "spectrum", SpectrumDisplay.from_estimator(model)
-    yield "importance", ImportanceDisplay.from_estimator(model, x)
+    yield "predictions", PredictionDisplay.from_estimator(model, x, y, mode=y.dims[-1])
     if y.ndim > 2:
         yield "pair", LoadingsDisplay.from_estimator(model, mode=y.dims[1:3])
 
@@ -87,32 +84,3 @@ def test_nothing_is_cut_off_no_titles_overlap_and_names_that_differ_look_differe
         boxes = [ax.title.get_window_extent(renderer) for ax in figure.axes if ax.get_title()]
         for k, box in enumerate(boxes):
             assert not any(box.overlaps(other) for other in boxes[:k]), name
-
-
-def test_lines_around_many_cells_are_thin():
-    _, y = data("days")
-    skill = np.where(np.arange(y[0].size) % 2, 0.5, -0.5).reshape(y[0].shape)
-    ax = SkillMapDisplay(skill=skill).plot().axes_[0]
-    ax.figure.canvas.draw()
-    cell = 72 / ax.figure.dpi * ax.get_window_extent().height / skill.shape[0]
-    lines = [c for c in ax.collections if type(c).__name__ == "LineCollection"]
-    assert lines
-    assert all(line.get_linewidth()[0] < 0.5 * cell for line in lines)
-
-
-def test_one_entry_has_its_name_and_one_rank_a_whole_number():
-    x, y = data("one")
-    model = HOLRRCV([0.1, 1.0, 10.0], cv=3).fit(x, y)
-    skill = SkillMapDisplay.from_estimator(model, x, y).figure_
-    skill.canvas.draw()
-    assert [t.get_text() for t in skill.axes[0].get_xticklabels()] == ["only"]
-    spectrum = SpectrumDisplay.from_estimator(model).figure_
-    spectrum.canvas.draw()
-    assert [t for t in spectrum.axes[-1].get_xticks() if 0.5 < t < 1.5] == [1.0]
-
-
-def test_a_spectrum_ends_where_there_is_no_energy():
-    spectra = [np.array([2.0, 1.0, 0.0, 0.0]), np.array([2.0, 1.0, *np.zeros(363)])]
-    display = SpectrumDisplay(spectra=spectra, rank=(1, 1)).plot()
-    assert [ax.get_xlim()[1] for ax in display.axes_] == [2.5, 2.5]
-    assert display.axes_[1].get_title().startswith("output mode: 1 of 365")

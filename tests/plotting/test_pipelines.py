@@ -29,17 +29,15 @@ def test_displays_without_data_show_the_last_step(models):
     found, expected = (plotting.LoadingsDisplay.from_estimator(m) for m in (pipeline, last))
     for a, b in zip(found.loadings, expected.loadings, strict=True):
         assert_allclose(a, b)
-    found, expected = (plotting.SpectrumDisplay.from_estimator(m) for m in (pipeline, last))
-    assert found.rank == expected.rank
     found, expected = (plotting.RankSurfaceDisplay.from_estimator(m) for m in (pipeline, last))
     assert_allclose(found.surface, expected.surface)
 
 
 def test_displays_with_data_transform_the_inputs(models):
     pipeline, last, inputs = models
-    make = plotting.IntervalCalibrationDisplay.from_estimator
+    make = plotting.PredictionDisplay.from_estimator
     found, expected = make(pipeline, X, Y), make(last, inputs, Y)
-    assert_allclose(found.observed, expected.observed)
+    assert_allclose(found.y_pred, expected.y_pred)
     blocks = {"a": X[:, :2], "b": X[:, 2:]}
     model = make_pipeline(HOLRRCV([0.1, 1.0], blocks="auto", cv=3)).fit(blocks, Y)
     make = plotting.BlockScoresDisplay.from_estimator

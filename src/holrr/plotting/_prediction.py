@@ -163,23 +163,21 @@ class PredictionDisplay:
         panels = [("", self.y_true, self.y_pred)] if mode is None else self._panels(mode)
         columns = min(len(panels), 4)
         rows = -(-len(panels) // columns)
-        one = len(panels) == 1
-        self.figure_ = fig or style.new_figure(
-            *((3.8, 3.6) if one else (2.3 * columns, 2.3 * rows))
-        )
+        wide = max(3.8, 2.3 * columns)
+        self.figure_ = fig or style.new_figure(wide, 3.6 if len(panels) == 1 else 2.5 * rows)
         grid = self.figure_.subplots(rows, columns, squeeze=False)
         self.axes_ = grid.ravel()[: len(panels)]
         for ax in grid.ravel()[len(panels) :]:
             ax.set_visible(False)
         for k, (ax, (name, y, predicted)) in enumerate(zip(self.axes_, panels, strict=True)):
             _scatter(ax, y, predicted)
-            ax.set_title(f"{name}{', ' if name else ''}R2 {r2(y, predicted):.2f}", fontsize=8)
+            ax.set_title(f"{name}R2 {r2(y, predicted):.2f}", fontsize=8)
             ax.set_xlabel("predicted" if k + columns >= len(panels) else "", fontsize=9)
             ax.set_ylabel("observed" if k % columns == 0 else "", fontsize=9)
         return self
 
     def _panels(self, mode: int | str) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """Return the title and the values of each entry of an output mode."""
+        """Return the name and the values of each entry of an output mode."""
         p = len(self.mode_names)
         axis = self.mode_names.index(mode) + 1 if mode in self.mode_names else mode
         if not isinstance(axis, int | np.integer) or not 1 <= axis <= p:
@@ -196,7 +194,7 @@ class PredictionDisplay:
             )
         parts = (np.moveaxis(A, axis, 0) for A in (self.y_true, self.y_pred))
         name = self.mode_names[axis - 1]
-        names = [style.short(f"{name} {entry}", 22) for entry in entries]
+        names = [f"{style.short(f'{name} {entry}', 22)}\n" for entry in entries]
         return list(zip(names, *parts, strict=True))
 
 
