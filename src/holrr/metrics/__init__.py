@@ -11,9 +11,9 @@
 ['test_neg_rmse', 'test_r2_pooled', 'test_r2_uniform']
 """
 
-from ._scores import r2, rmse, scorers, skill
 from .coverage import calibration_error, interval_coverage, interval_width
 from .maps import skill_map
+from .scores import r2, rmse, scorers, skill
 
 __all__ = ["calibration_error", "interval_coverage", "interval_width", "r2", "rmse", "scorers"]
 __all__ += ["skill", "skill_map"]

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.checks import check_choice
 from ..data.labels import Labels
 from ..data.relabel import labelled
-from ._scores import open_all, rows_of
+from .scores import open_all, rows_of
 
 __all__ = ["calibration_error", "check_intervals", "interval_coverage", "interval_width"]
 

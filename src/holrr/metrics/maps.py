@@ -9,7 +9,7 @@ from sklearn.utils import _safe_indexing
 from ..data.arrays import is_on_disk
 from ..data.labels import Labels
 from ..data.relabel import labelled
-from ._scores import compare, skill_of
+from .scores import compare, skill_of
 
 __all__ = ["skill_map"]
 

@@ -14,7 +14,7 @@ from ..data.labels import Grid
 from ..data.pipelines import inputs_of_last_step, last_step
 from ..data.scores import AVERAGES
 from ..linear.block_parts import block_errors
-from . import _style as style
+from . import style
 
 __all__ = ["BlockScoresDisplay"]
 

@@ -15,7 +15,7 @@ from ..core.tensor import multi_mode_product
 from ..data.inputs import whole_axes
 from ..data.labels import mode_coordinates
 from ..data.pipelines import last_step
-from . import _style as style
+from . import style
 
 __all__ = ["LoadingsDisplay"]
 

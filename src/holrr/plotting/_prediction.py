@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data.labels import Grid
 from ..metrics import r2
-from ..metrics._scores import open_all, rows_of
-from . import _style as style
+from ..metrics.scores import open_all, rows_of
+from . import style
 
 __all__ = ["PredictionDisplay"]
 
@@ -53,6 +53,7 @@ class PredictionDisplay:
     >>> X, Y = make_tensor_regression(90, 5, (4, 3), rank=2, snr=1.0, random_state=0)
     >>> model = HOLRR(rank=2).fit(X[:60], Y[:60])
     >>> display = PredictionDisplay.from_estimator(model, X[60:], Y[60:])
+    >>> display = PredictionDisplay.from_predictions(Y[60:], model.predict(X[60:]))
     >>> display.plot(mode=2).axes_.shape  # a panel for each entry of the second output mode
     (3,)
     """

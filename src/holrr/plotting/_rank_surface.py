@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..data.pipelines import last_step
-from . import _style as style
+from . import style
 
 __all__ = ["RankSurfaceDisplay"]
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..data.labels import mode_coordinates, mode_names
-from ..plotting import LoadingsDisplay, PredictionDisplay, RankSurfaceDisplay
-from ..plotting import _style as style
+from ..plotting import LoadingsDisplay, PredictionDisplay, RankSurfaceDisplay, style
 from ._evaluate import Estimate, Evaluation
 
 __all__ = ["calibration", "drawn", "errors", "loadings", "rank_surface", "scatter", "skill"]
