@@ -37,14 +37,6 @@ def data(shape=(3, 2), n=30, d0=4):
     return X, np.tensordot(X, rng.normal(size=(d0, *shape)), 1) + rng.normal(size=(n, *shape))
 
 
-@pytest.mark.parametrize("shape", [(), (5,), (3, 2), (2, 3, 2), (2, 2, 2, 2)])
-def test_rank_surface_has_a_profile_for_each_mode_and_a_map_for_each_pair(shape):
-    display = RankSurfaceDisplay.from_estimator(HOLRRCV(ALPHAS).fit(*data(shape)))
-    n = len(shape) + 1
-    drawn = [ax is not None for ax in display.axes_.flat]
-    assert np.array_equal(np.reshape(drawn, (n, n)), np.tril(np.ones((n, n), dtype=bool)))
-
-
 def surface(shape=(5, 6, 7), spread=0.0, std_error=1.0):
     """A surface of one penalty that rises by `spread` from the lowest ranks, the choice."""
     steps = np.add.outer(
@@ -56,9 +48,12 @@ def surface(shape=(5, 6, 7), spread=0.0, std_error=1.0):
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (3, 2), (2, 3, 2), (2, 2, 2, 2)])
-def test_panels_fill_the_figure(shape):
-    """Every place of the grid is taken: no corner is empty, and no axes."""
+def test_rank_surface_has_a_panel_for_each_mode_and_pair_which_fill_the_figure(shape):
+    """A profile for each mode and a map for each pair. No corner is empty, and no axes."""
     display = RankSurfaceDisplay.from_estimator(HOLRRCV(ALPHAS).fit(*data(shape)))
+    n = len(shape) + 1
+    drawn = [ax is not None for ax in display.axes_.flat]
+    assert np.array_equal(np.reshape(drawn, (n, n)), np.tril(np.ones((n, n), dtype=bool)))
     panels = [ax for ax in display.figure_.axes if ax.get_subplotspec() is not None]
     panels = [ax for ax in panels if ax.get_label() != "<colorbar>"]
     spans = [ax.get_subplotspec().get_topmost_subplotspec() for ax in panels]

@@ -5,9 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from holrr import HOLRRCV, RLS
+from holrr import HOLRRCV
 from holrr.plotting import (
-    BlockScoresDisplay,
     LoadingsDisplay,
     PredictionDisplay,
     RankSurfaceDisplay,
@@ -52,9 +51,7 @@ def drawn(kind):
     """Each display of a model, by name."""
     x, y = data(kind)
     model = HOLRRCV([0.1, 1.0, 10.0], cv=3, max_rank=3).fit(x, y)
-    blocks = RLS(blocks={LONG[0]: [0, 1], LONG[1]: [2, 3, 4]}).fit(x, y)
     yield "loadings", LoadingsDisplay.from_estimator(model)
-    yield "blocks", BlockScoresDisplay.from_estimator(blocks, x, y)
     yield "ranks", RankSurfaceDisplay.from_estimator(model)
     yield "predictions", PredictionDisplay.from_estimator(model, x, y, mode=y.dims[-1])
     if y.ndim > 2:
