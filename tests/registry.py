@@ -107,12 +107,7 @@ class Row:
     @property
     def has_intervals(self) -> bool:
         """Has prediction intervals."""
-        return self.has_noise and self.searches and self.params["criterion"] == "cv"
-
-    @property
-    def has_folds(self) -> bool:
-        """Cross-validates."""
-        return self.searches and self.params.get("criterion", "cv") == "cv"
+        return self.has_noise and self.searches
 
     @property
     def has_intercept(self) -> bool:
@@ -121,10 +116,7 @@ class Row:
     @property
     def takes_missing(self) -> bool:
         """Fits the observed entries of outputs with missing ones, with ``missing="ignore"``."""
-        complete = (
-            self.params.get("subspaces") == "response" or self.params.get("criterion") == "bic"
-        )
-        return "missing" in self.params and not complete
+        return "missing" in self.params and self.params.get("subspaces") != "response"
 
     @property
     def takes_sparse(self) -> bool:
@@ -256,7 +248,6 @@ ROWS = [
     Row(HOLRR(rank=2, alpha=0.5, refine=True)),
     Row(RLSCV(**GRID), exempt=SEARCH),
     Row(LRRCV(**GRID), exempt=SEARCH),
-    Row(LRRCV(alphas=ALPHAS, criterion="bic"), exempt=SEARCH),
     Row(HOLRRCV(**GRID, selection="min"), exempt=SEARCH),
     Row(
         HOLRRCV(**GRID, selection="1se", subspaces="response"),
@@ -352,7 +343,6 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "blocks": ([[0, 1], [2, 3, 4]],),
     "center_kernel": (False,),
     "coef0": (0.5,),
-    "criterion": ("gcv", "cv"),
     "cv": (2, 3),
     "degree": (2,),
     "fit_intercept": (False, True),

@@ -323,7 +323,7 @@ def test_moments_merged_in_any_order_give_the_fit(row, slices, weighted, seed):
     row.same_fit(row.make().fit_moments(merged), row.make().fit(X, Y, w), X, 0.1)
 
 
-@pytest.mark.rows("takes_fold_moments", "has_folds")
+@pytest.mark.rows("takes_fold_moments")
 def test_moments_of_folds_give_the_search(row):
     X, Y = toy()
     expected = row.make().fit(X, Y)

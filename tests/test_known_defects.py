@@ -158,7 +158,7 @@ FITTED = {None, "fitted"}  # the value of `subspaces` with which own inputs can 
 OWN_SEARCHES = rows_with(
     "own",
     "cv",
-    and_also=lambda row: row.has_folds and not row.robust and row.params.get("subspaces") in FITTED,
+    and_also=lambda row: row.searches and not row.robust and row.params.get("subspaces") in FITTED,
 )
 
 
@@ -241,9 +241,7 @@ def test_the_value_of_a_constant_output_does_not_change_noise_and_deviations(cas
 
 # ---------------------------------------------------------------- 7, 8: weights of zero
 
-HAS_INPUT_RANK = rows_with(
-    "input_rank", and_also=lambda row: row.params.get("criterion", "cv") == "cv" and not row.robust
-)
+HAS_INPUT_RANK = rows_with("input_rank", and_also=lambda row: not row.robust)
 
 
 @HAS_INPUT_RANK
@@ -287,11 +285,7 @@ def test_an_input_of_weight_zero_in_a_block_without_penalty_is_not_used(case):
 
 @rows_with(
     "own",
-    and_also=lambda row: (
-        row.has_noise
-        and row.params.get("subspaces") in FITTED
-        and row.params.get("criterion") != "bic"
-    ),
+    and_also=lambda row: row.has_noise and row.params.get("subspaces") in FITTED,
 )
 def test_standard_deviations_with_constant_own_inputs_do_not_depend_on_the_order_of_rows(case):
     own = np.eye(5, 3, dtype=bool)
@@ -322,7 +316,7 @@ def test_an_own_input_that_is_constant_where_its_output_is_observed_is_not_used(
 # ---------------------------------------------------------------- 10, 11: limits
 
 
-@rows_with("max_rank", and_also=lambda row: row.has_folds)
+@rows_with("max_rank")
 def test_a_limit_on_ranks_that_ridge_regression_beats_warns(case):
     X, Y = linear_problem(120, 8, (6, 4), noise=0.3)
     given = {"kernels": None, "kernel": "linear", "gammas": None}
@@ -395,7 +389,7 @@ def test_batches_with_missing_rows_fit_the_other_rows(case, outputs, tmp_path):
 # ---------------------------------------------------------------- 14: blocks without effect
 
 
-@rows_with("blocks", "cv", and_also=lambda row: row.has_folds)
+@rows_with("blocks", "cv")
 def test_a_constant_block_beside_one_without_effect_is_left_out(case):
     for seed in range(4):
         for outputs in ((), (2,)):
@@ -438,7 +432,7 @@ def test_standard_errors_with_a_penalty_for_each_output_are_those_of_its_model(c
     assert np.isfinite(found.coef.std_error).all()
 
 
-@rows_with("blocks", "cv", "missing_features", and_also=lambda row: row.has_folds)
+@rows_with("blocks", "cv", "missing_features")
 def test_standard_errors_of_blocks_with_dropped_inputs_are_those_without_them(case):
     X, Y = linear_problem(40, 5)
     left = [0, 1, 2, 4]
@@ -580,7 +574,7 @@ def test_a_report_cross_validates_a_search_over_groups(case):
 # ---------------------------------------------------------------- 23: integer weights in blocks
 
 
-@rows_with("blocks", "cv", and_also=lambda row: row.has_folds and not row.robust)
+@rows_with("blocks", "cv", and_also=lambda row: row.searches and not row.robust)
 def test_integer_weights_equal_repeated_rows_in_a_search_over_blocks(case):
     for seed in (3, 13):
         rng = np.random.default_rng(seed)

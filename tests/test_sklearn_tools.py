@@ -314,7 +314,7 @@ def test_searches_keep_the_labels_of_xarray_objects():
     assert_allclose(scores, cross_validate(HOLRR(rank=2), X, y.to_numpy(), cv=4)["test_score"])
 
 
-@pytest.mark.rows("has_folds")
+@pytest.mark.rows("searches")
 @pytest.mark.parametrize("routing", [False, True])
 def test_nested_folds_are_those_of_the_groups_on_both_levels(row, routing):
     """With metadata routing it needs nothing but the groups."""

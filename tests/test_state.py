@@ -368,7 +368,7 @@ def calls_of(row, X, Y):
     if row.takes_moments:
         moments = Moments.from_arrays(X, Y, response_grams=True)
         yield lambda m: m.fit_moments(moments)
-    if row.takes_fold_moments and row.has_folds:
+    if row.takes_fold_moments:
         folds = [Moments.from_arrays(X[k::2], Y[k::2], response_grams=True) for k in range(2)]
         yield lambda m: m.fit_fold_moments(folds)
 

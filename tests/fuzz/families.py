@@ -29,7 +29,7 @@ import crafted
 import holrr
 import pipelines
 import reference
-from holrr import HOLRR, HOLRRCV, LRRCV, RLS, RLSCV, Moments
+from holrr import HOLRR, HOLRRCV, RLS, RLSCV, Moments
 from holrr.cli import main
 from holrr.model_selection.stack import least_in_hull
 from problems import low_rank_tensor
@@ -86,7 +86,7 @@ def tied(found: Any, expected: Any) -> bool:
     if not hasattr(expected, "best_index_") or found.best_index_ == expected.best_index_:
         return False
     results = expected.cv_results_
-    surface = results.get("mean_mse", results.get(getattr(expected, "criterion", "")))
+    surface = results.get("mean_mse")
     if surface is None or np.shape(surface) != np.shape(found.cv_results_.get("mean_mse", surface)):
         return False
     a, b = surface[found.best_index_], surface[expected.best_index_]
@@ -225,38 +225,6 @@ def selections(rng) -> None:
     assert_allclose(model.predict(X), final.predict(X), rtol=1e-7, atol=1e-8)
 
 
-@family
-def criteria(rng) -> None:
-    """Information criteria follow from training errors, and the best candidate is chosen."""
-    n, d0 = int(rng.integers(14, 26)), int(rng.integers(1, 4))
-    X, Y = a_problem(rng, n, d0)
-    w = some_weights(rng, n) if rng.uniform() < 0.5 else None
-    each = np.ones(n) if w is None else w
-    alphas = list(10.0 ** rng.uniform(-3, 2, size=3))
-    criterion = ["aic", "bic", "gcv"][rng.integers(3)]
-    make = [RLSCV, LRRCV, HOLRRCV][rng.integers(3)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = make(alphas, criterion=criterion).fit(X, Y, w)
-    found = model.cv_results_
-    assert found[criterion][model.best_index_] <= np.nanmin(found[criterion]) + 1e-9 * abs(
-        np.nanmin(found[criterion])
-    )
-    predicted = model.predict(X)
-    squares = ((predicted - Y) ** 2).reshape(n, -1).mean(axis=1)
-    mse = (each * squares).sum() / each.sum()
-    size = each.sum() * math.prod(Y.shape[1:])
-    assert_allclose(found["train_mse"][model.best_index_], mse, rtol=1e-6)
-    assert_allclose(found["n_observations"], size, rtol=1e-12)
-    df = found["degrees_of_freedom"][model.best_index_]
-    value = {
-        "aic": size * math.log(mse) + 2 * df,
-        "bic": size * math.log(mse) + math.log(size) * df,
-        "gcv": mse / (1 - df / size) ** 2,
-    }[criterion]
-    assert_allclose(found[criterion][model.best_index_], value, rtol=1e-6)
-
-
 # ---------------------------------------------------------------- outputs that are never observed
 
 
@@ -347,30 +315,6 @@ def labelled_moments(rng) -> None:
         except ValueError:
             continue
         raise AssertionError(f"moments of columns in the order {columns} were merged")
-
-
-@family
-def criteria_in_single_precision(rng) -> None:
-    """Training errors and choices of float32 are those of the same numbers in double precision."""
-    d0 = int(rng.integers(2, 25))
-    n = d0 + int(rng.integers(2, 20))
-    shape = tuple(int(d) for d in rng.integers(1, 4, size=rng.integers(1, 3)))
-    X = rng.normal(size=(n, d0)).astype(np.float32)
-    W = rng.normal(size=(d0, *shape))
-    noise = 10.0 ** rng.uniform(-5, 0)
-    Y = (np.tensordot(X, W, 1) + noise * rng.normal(size=(n, *shape))).astype(np.float32)
-    criterion = ["aic", "bic", "gcv"][rng.integers(3)]
-    make = [RLSCV, LRRCV, HOLRRCV][rng.integers(3)]
-    alphas = 10.0 ** np.arange(-6.0, 3.0, 2.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        single = make(alphas, criterion=criterion).fit(X, Y)
-        double = make(alphas, criterion=criterion).fit(X.astype(float), Y.astype(float))
-    found, expected = (m.cv_results_["train_mse"] for m in (single, double))
-    size = np.mean((Y - Y.mean(axis=0)).astype(float) ** 2)
-    assert_allclose(found, expected, rtol=1e-5, atol=1e-13 * size)
-    assert single.best_index_ == double.best_index_ or tied(single, double)
-    assert single.predict(X).dtype == np.float32
 
 
 # ---------------------------------------------------------------- stacks

@@ -52,8 +52,7 @@ def feature(slot: str, suits: Callable[[Row], bool] = lambda row: True) -> Calla
 def suitable(row: Row) -> bool:
     params = row.params
     return (
-        params.get("criterion", "cv") == "cv"
-        and params.get("solver", "auto") == "auto"
+        params.get("solver", "auto") == "auto"
         and params.get("n_components") is None
     )
 

@@ -278,13 +278,9 @@ def test_best_params_are_those_of_the_best_index_whatever_predicts(selection):
         assert search.gamma_ != search.best_params_["gamma"]
 
 
-def test_search_with_refined_fits_and_criteria():
+def test_the_final_fit_is_refined():
     X, Y = smooth()
     assert KernelHOLRRCV(ALPHAS, gammas=0.1, refine=True).fit(X, Y).best_estimator_.refine
-    for criterion in ("aic", "bic", "gcv"):
-        search = KernelHOLRRCV(gammas=[0.1, 1.0], criterion=criterion).fit(X, Y)
-        assert search.cv_results_[criterion].shape[:2] == (2, len(search.alphas_))
-        assert search.score(X, Y) > 0.7
 
 
 def test_results_do_not_depend_on_the_number_of_jobs():
@@ -343,36 +339,18 @@ def test_max_rank_caps_the_ranks_and_ranks_are_the_only_candidates():
         KernelHOLRRCV(ALPHAS, ranks=[(1, 1, 1)], max_rank=2, **shared).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("search", "ranks"),
-    [(KernelHOLRRCV, 2), (KernelHOLRRCV, (3, 2, 2)), (KernelHOLRRCV, [3, 2, 2]), (KernelLRRCV, 2)],
-)
-def test_ranks_as_caps_warn_and_work_as_max_rank(search, ranks):
-    X, Y = smooth(n=20)
-    with pytest.warns(FutureWarning, match="max_rank"):
-        found = search(ALPHAS, ranks=ranks, gammas=0.1, cv=3).fit(X, Y)
-    expected = search(ALPHAS, max_rank=ranks, gammas=0.1, cv=3).fit(X, Y)
-    for name in ("fold_mse", "mean_mse"):
-        assert_array_equal(found.cv_results_[name], expected.cv_results_[name])
-    assert_array_equal(found.predict(X), expected.predict(X))
-
-
-def test_automatic_selection_stacks_unless_fits_are_refined_or_a_criterion_is_used():
+def test_automatic_selection_stacks_unless_fits_are_refined():
     X, Y = smooth(n=20)
     shared = {"gammas": 0.1, "cv": 3, "max_rank": 2}
     stacked = KernelHOLRRCV(ALPHAS, **shared).fit(X, Y)
     explicit = KernelHOLRRCV(ALPHAS, selection="stack", **shared).fit(X, Y)
     assert stacked.selection == "auto"
     assert_array_equal(stacked.predict(X), explicit.predict(X))
-    for options in ({"refine": True}, {"criterion": "bic"}):
-        auto, least = (
-            KernelHOLRRCV(ALPHAS, selection=selection, **options, **shared).fit(X, Y)
-            for selection in ("auto", "min")
-        )
-        assert_array_equal(auto.predict(X), least.predict(X))
-        with pytest.warns(FutureWarning, match="selection='stack'"):
-            stack = KernelHOLRRCV(ALPHAS, selection="stack", **options, **shared).fit(X, Y)
-        assert_array_equal(stack.predict(X), least.predict(X))
+    auto, least = (
+        KernelHOLRRCV(ALPHAS, selection=selection, refine=True, **shared).fit(X, Y)
+        for selection in ("auto", "min")
+    )
+    assert_array_equal(auto.predict(X), least.predict(X))
 
 
 @pytest.mark.parametrize("solver", ["auto", "cholesky", "eigh"])

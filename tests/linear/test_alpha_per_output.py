@@ -138,7 +138,7 @@ def test_errors_name_the_models_that_do_not_support_penalties_by_output():
     for bad, message in ((ALPHA[:2], "shape"), (-ALPHA, "at least 0"), (ALPHA * np.nan, "finite")):
         with pytest.raises(ValueError, match=message):
             RLS(bad).fit(X, Y)
-    for params in ({"criterion": "gcv"}, {"selection": "1se"}, {"blocks": np.arange(12) // 6}):
+    for params in ({"selection": "1se"}, {"blocks": np.arange(12) // 6}):
         with pytest.raises(ValueError, match="alpha_per_output"):
             RLSCV(alpha_per_output=True, **params).fit(X, Y)
     Y[0, 0] = np.nan

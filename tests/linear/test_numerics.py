@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 import reference
-from holrr import HOLRR, HOLRRCV, LRR, RLS, RLSCV, KernelRLS, TraceNormRegression
+from holrr import HOLRR, LRR, RLS, RLSCV, KernelRLS, TraceNormRegression
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
 
@@ -39,7 +39,7 @@ def test_offsets_far_larger_than_the_data(model, method, dx, dy):
     assert_allclose(shifted.predict(Xo) - dy, predicted, atol=1e-6 * np.abs(Y).max())
 
 
-@pytest.mark.parametrize("model", [*MODELS, HOLRRCV([0.5], criterion="bic")], ids=repr)
+@pytest.mark.parametrize("model", MODELS, ids=repr)
 @pytest.mark.parametrize("n_unweighted", [30, 99])
 def test_offsets_of_samples_with_weight_do_not_cancel(model, n_unweighted):
     """The centre must be that of samples with weight."""
@@ -53,8 +53,6 @@ def test_offsets_of_samples_with_weight_do_not_cancel(model, n_unweighted):
     for same in found:
         assert_allclose(same.objective_, expected.objective_, rtol=1e-6)
         assert_allclose(same.lower_bound_, expected.lower_bound_, rtol=1e-6)
-        if hasattr(model, "criterion"):
-            assert_allclose(same.best_score_, expected.best_score_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("model", [LRR(2, 0), HOLRR(2, 0), HOLRR(2, 0, refine=True)], ids=repr)

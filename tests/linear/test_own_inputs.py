@@ -444,8 +444,6 @@ def test_errors_name_the_cases_that_do_not_support_own_inputs():
     )
     with pytest.raises(ValueError, match="alpha=0 for a block"):
         RLS({"0": 0.0, "1": 1.0}, blocks=np.repeat([0, 1], 12), own=BOTH).fit(X, Y)
-    with pytest.raises(ValueError, match="need criterion='cv'"):
-        HOLRRCV(own=BOTH, criterion="gcv").fit(X, Y)
     Y[:, 0] = np.nan
     with pytest.raises(ValueError, match="never observed"):
         HOLRRCV(own=BOTH, missing="ignore").fit(X, Y)

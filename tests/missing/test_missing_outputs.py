@@ -328,18 +328,6 @@ def test_too_few_rounds_warn():
         HOLRR(2, max_iter=2, missing="ignore").fit(X, with_missing(Y, 0.4))
 
 
-@pytest.mark.parametrize("use", ["fit", "partial_fit"])
-def test_missing_fill_warns_and_works_as_ignore(use):
-    X, Y = toy()
-    Y[:, :, 2] = np.nan
-    found, expected = (RLS(missing=missing) for missing in ("fill", "ignore"))
-    with pytest.warns(FutureWarning, match='missing="ignore"'):
-        getattr(found, use)(X, Y)
-    getattr(expected, use)(X, Y)
-    assert_array_equal(found.predict(X), expected.predict(X))
-    assert found.score(X, Y) == expected.score(X, Y)
-
-
 # ---------------------------------------------------------------- weights of outputs
 
 WEIGHTS = [np.array([1.0, 4.0, 0.25]), np.array([2.0, 1.0, 0.5, 3.0])]

@@ -202,18 +202,6 @@ def test_a_callable_chooses_until_its_choice_recurs(sequence, fitted, chosen):
     assert -search.best_score_ == errors[fitted.index(chosen)]
 
 
-@pytest.mark.parametrize("i", range(3), ids=lambda i: str(SEARCHES[i]))
-def test_the_old_name_of_the_parameter_warns_and_works(i):
-    X, Y = incomplete()
-    expected = fitted(i)
-    with pytest.warns(FutureWarning, match="missing=.fill. is deprecated") as caught:
-        found = clone(SEARCHES[i]).set_params(missing="fill").fit(X, Y)
-    assert len([w for w in caught if w.category is FutureWarning]) == 1
-    assert found.missing == "fill"
-    assert_same_state(found.cv_results_, expected.cv_results_)
-    assert_array_equal(found.predict(X), expected.predict(X))
-
-
 def test_a_callable_selects_among_listed_ranks():
     X, Y = incomplete()
     search = HOLRRCV(
@@ -228,8 +216,6 @@ def test_searches_that_need_complete_outputs_are_refused():
     X, Y = incomplete()
     with pytest.raises(ValueError, match='missing="ignore"'):
         HOLRRCV(ALPHAS).fit(X, Y)
-    with pytest.raises(ValueError, match="criteria need complete outputs"):
-        HOLRRCV(ALPHAS, criterion="bic", missing="ignore").fit(X, Y)
     with pytest.raises(ValueError, match="subspaces='response'"):
         HOLRRCV(ALPHAS, subspaces="response", missing="ignore").fit(X, Y)
     Y[40:] = np.nan

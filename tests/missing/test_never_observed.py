@@ -216,8 +216,6 @@ def test_subspaces_of_the_responses_are_refused_only_where_cells_are_never_obser
         LRR(2, 0.5),
         RLSCV([0.1, 1.0], cv=3),
         LRRCV([0.1, 1.0], cv=3),
-        RLSCV(criterion="gcv"),
-        LRRCV(criterion="bic"),
     ],
     ids=str,
 )
@@ -235,7 +233,7 @@ def test_a_fit_without_a_low_multilinear_rank_equals_the_fit_of_the_other_output
     if hasattr(found, "best_score_"):
         assert_allclose(found.best_score_, alone.best_score_, rtol=1e-10)
         assert found.best_index_ == alone.best_index_
-    if getattr(model, "criterion", None) == "cv":
+    if hasattr(found, "best_score_"):
         lower, expected = (m.predict_interval(X)[0] for m in (found, alone))
         assert_allclose(lower[:, ~never], expected, atol=1e-9)
         assert_allclose(found.null_mse_, alone.null_mse_, rtol=1e-10)

@@ -19,7 +19,6 @@ SEARCHES = {
     "matrices": (LRRCV, {}),
     "ridge": (RLSCV, {}),
     "kernel": (KernelHOLRRCV, {"alphas": [0.1, 1.0, 10.0], "gammas": [0.02, 0.1]}),
-    "criterion": (HOLRRCV, {"criterion": "gcv"}),
 }
 
 

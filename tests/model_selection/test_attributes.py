@@ -22,11 +22,10 @@ def noisy(seed, n=24):
 def check_relations(model, X):
     """Every relation between the attributes that the documentation states."""
     results, best = model.cv_results_, model.best_params_
-    key = model.criterion if getattr(model, "criterion", "cv") != "cv" else "mean_mse"
     index = model.best_index_
     # The best single model.
-    assert model.best_score_ == -results[key][index]
-    assert results[key].shape[: len(index)] == results[key].shape
+    assert model.best_score_ == -results["mean_mse"][index]
+    assert results["mean_mse"].shape[: len(index)] == results["mean_mse"].shape
     ranks = index[len(index) - results["n_parameters"].ndim :]
     place = index[len(index) - len(ranks) - 1]
     assert best["alpha"] == model.alphas_[place] == results["alphas"][place]
@@ -47,17 +46,12 @@ def check_relations(model, X):
         assert model.rank_ == model.best_estimator_.rank_
     assert_allclose(model.best_estimator_.predict(X), model.predict(X), rtol=1e-12)
     assert model.best_estimator_.alpha == model.alpha_
-    if key == "mean_mse":
-        assert model.held_out_mse_ == results["held_out_mse"]
-        assert model.null_mse_ == results["null_mse"]
-        assert model.ridge_mse_ == results["ridge_mse"]
-    else:
-        with pytest.raises(AttributeError, match="held_out_mse_ is not available"):
-            model.held_out_mse_  # noqa: B018
+    assert model.held_out_mse_ == results["held_out_mse"]
+    assert model.null_mse_ == results["null_mse"]
+    assert model.ridge_mse_ == results["ridge_mse"]
     stack = [name for name in vars(model) if name.startswith("stack_")]
     if not stack:
-        if key == "mean_mse":
-            assert model.held_out_mse_ == -model.best_score_
+        assert model.held_out_mse_ == -model.best_score_
         if ranks:
             assert model.rank_ == best["rank"]
         return

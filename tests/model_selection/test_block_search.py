@@ -221,11 +221,9 @@ def test_missing_outputs_groups_torch_and_files(search, tmp_path):
 
 def test_errors_name_the_requirements_of_blocks():
     X, Y, labels = problem(40)
-    with pytest.raises(ValueError, match="blocks and own need criterion='cv'"):
-        HOLRRCV(blocks=labels, criterion="gcv").fit(X, Y)
     # Where the only penalty is zero, blocks have no other.
     assert set(RLSCV([0.0], blocks=labels).fit(X, Y).block_alphas_.values()) == {0.0}
-    one = HOLRRCV(blocks=["a"] * X.shape[1], criterion="gcv").fit(X, Y)  # one block is none
+    one = HOLRRCV(blocks=["a"] * X.shape[1]).fit(X, Y)  # one block is none
     assert list(one.block_alphas_) == ["a"]
 
 

@@ -79,7 +79,7 @@ def test_the_largest_training_set_limits_the_input_rank():
         *((make, [1, 3]) for make in MATRIX),
     ],
 )
-@pytest.mark.filterwarnings("error::FutureWarning", "ignore:The best penalty")
+@pytest.mark.filterwarnings("ignore:The best penalty")
 def test_a_list_of_ranks_has_the_only_candidates(make, ranks):
     found = searched(make, ranks=ranks)
     surface = found.cv_results_["mean_mse"]

@@ -197,7 +197,7 @@ FAMILIES = [
     (HOLRRCV(cv=3), (4,)),
     (KernelHOLRRCV(cv=3, gammas=[0.1]), (4, 3)),
     (TraceNormRegression(1.0), (4, 3)),
-    (HOLRRCV(cv=3), (4, 1)),
+    (HOLRRCV(cv=3, selection="1se"), (4, 1)),
 ]
 
 

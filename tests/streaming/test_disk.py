@@ -122,14 +122,6 @@ def test_a_search_from_disk_equals_that_from_memory(cv, data, tmp_path):
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10, atol=1e-10)
 
 
-def test_a_search_by_a_criterion_from_disk_equals_that_from_memory(data, tmp_path):
-    X, Y = data
-    expected = RLSCV(alphas=[0.0, 0.1, 1.0, 1000.0], criterion="gcv").fit(X, Y)
-    with memory_budget(SMALL):
-        found = RLSCV(alphas=[0.0, 0.1, 1.0, 1000.0], criterion="gcv").fit(X, npy(tmp_path, "Y", Y))
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-10)
-
-
 SPLITTERS = [
     TimeSeriesSplit(4),
     TimeSeriesSplit(3, gap=5, max_train_size=200),

@@ -299,20 +299,6 @@ def test_an_infinite_memory_budget_reads_all_data(tmp_path):
 
 
 @WAYS
-@pytest.mark.filterwarnings("ignore:The best penalty")
-@pytest.mark.parametrize("criterion", ["gcv", "bic"])
-def test_a_search_by_a_criterion_needs_two_samples_of_positive_weight(way, criterion, tmp_path):
-    X, Y = toy(n=100, d0=3, shape=(4,))
-    w = np.r_[np.zeros(60), np.random.default_rng(0).uniform(size=40)]
-    make = lambda: RLSCV(alphas=[0.01, 1.0, 1000.0], criterion=criterion)  # noqa: E731
-    with memory_budget(SMALL // 8):
-        found = make().fit(*way(tmp_path, X, Y), w)
-        with pytest.raises(ValueError, match="two samples of positive weight"):
-            make().fit(*way(tmp_path, X, Y), np.r_[np.zeros(99), 1.0])
-    np.testing.assert_allclose(found.coef_, make().fit(X, Y, w).coef_, rtol=1e-8)
-
-
-@WAYS
 def test_weights_whose_sum_overflows_are_refused(way, tmp_path):
     X, Y = toy(n=100, d0=3, shape=(4,))
     with memory_budget(SMALL // 8):
@@ -325,7 +311,7 @@ def test_outputs_of_samples_without_weight_are_checked(tmp_path):
     X, Y = toy(n=100, d0=3, shape=(4,))
     Y[20, 1] = np.nan
     w = np.r_[np.zeros(60), np.ones(40)]
-    for model in (RLS(), RLSCV(cv=KFold(2, shuffle=True, random_state=0)), RLSCV(criterion="bic")):
+    for model in (RLS(), RLSCV(cv=KFold(2, shuffle=True, random_state=0))):
         with memory_budget(SMALL // 8), pytest.raises(ValueError, match=r"NaN at index \(20, 1\)"):
             model.fit(X, on_disk(tmp_path, Y=Y)[0], w)
 
@@ -406,7 +392,6 @@ def test_masked_entries_of_dask_arrays_are_refused():
         HOLRR(rank=2),
         TraceNormRegression(),
         RLSCV(alphas=[0.1, 1.0]),
-        RLSCV(alphas=[0.1, 1.0], criterion="gcv"),
     ],
     ids=repr,
 )
@@ -425,8 +410,7 @@ def test_names_of_a_table_are_kept_where_the_outputs_are_on_disk(estimator, tmp_
 
 @WAYS
 @pytest.mark.filterwarnings("ignore:the moments hold")
-@pytest.mark.parametrize("criterion", ["cv", "bic"])
-def test_the_default_grid_of_a_stream_counts_samples_with_weight(way, criterion, tmp_path):
+def test_the_default_grid_of_a_stream_counts_samples_with_weight(way, tmp_path):
     """With more features than samples the grid depends on how many samples there are."""
     X, Y = toy(n=60, d0=50, shape=(3, 2))
     w = np.r_[np.ones(20), np.zeros(20), np.ones(10), np.zeros(10)]
@@ -434,16 +418,16 @@ def test_the_default_grid_of_a_stream_counts_samples_with_weight(way, criterion,
     folds = np.arange(60) % 3
     cv = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(3)]
     with memory_budget(SMALL):
-        found = RLSCV(cv=cv, criterion=criterion).fit(*way(tmp_path, X, Y), w)
+        found = RLSCV(cv=cv).fit(*way(tmp_path, X, Y), w)
     cv = [(np.flatnonzero(folds[keep] != k), np.flatnonzero(folds[keep] == k)) for k in range(3)]
-    expected = RLSCV(cv=cv, criterion=criterion).fit(X[keep], Y[keep])
+    expected = RLSCV(cv=cv).fit(X[keep], Y[keep])
     np.testing.assert_allclose(found.alphas_, expected.alphas_, rtol=1e-9)
     np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=0, atol=1e-8)
-    if criterion == "cv":  # the quantiles of a normal distribution with an estimated variance
-        low = [found.predict_interval(X, c, check_inputs=False)[0] for c in (0.5, 0.9)]
-        half = [found.predict(X, check_inputs=False) - bound for bound in low]
-        ratio = student_t.ppf(0.95, 30) / student_t.ppf(0.75, 30)
-        np.testing.assert_allclose(half[1], ratio * half[0], rtol=1e-6)
+    # The quantiles of a normal distribution with an estimated variance.
+    low = [found.predict_interval(X, c, check_inputs=False)[0] for c in (0.5, 0.9)]
+    half = [found.predict(X, check_inputs=False) - bound for bound in low]
+    ratio = student_t.ppf(0.95, 30) / student_t.ppf(0.75, 30)
+    np.testing.assert_allclose(half[1], ratio * half[0], rtol=1e-6)
 
 
 @WAYS

@@ -67,8 +67,8 @@ def is_on_disk(A: Any) -> bool:
 
 
 def ignores_missing(estimator: Any) -> bool:
-    """Return whether an estimator ignores missing outputs ("fill" is an older name of "ignore")."""
-    return getattr(estimator, "missing", "raise") in ("ignore", "fill")
+    """Return whether an estimator ignores missing outputs."""
+    return getattr(estimator, "missing", "raise") == "ignore"
 
 
 def check_kind(A: Any, name: str) -> None:

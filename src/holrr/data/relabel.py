@@ -395,7 +395,7 @@ def to_dataset(model: Any) -> Any:
         found[free(f"factor_{names[k]}", taken)] = ((names[k], ranks[k]), factor)
     found |= _input_factors(model, blocks, taken)
     # Files contain no errors of all ranks.
-    if {"mean_mse", getattr(model, "criterion", "cv")} & set(getattr(model, "cv_results_", ())):
+    if "mean_mse" in getattr(model, "cv_results_", ()):
         found[free("mean_mse", taken)] = _surface(model, names, coords, taken)
     coords = {k: (entry[0], _for_files(entry[1]), *entry[2:]) for k, entry in coords.items()}
     coords = _coordinates(Grid(coords=coords))
@@ -475,7 +475,7 @@ def _surface(
 ) -> tuple[Any, np.ndarray]:
     """Return held-out errors over kernels, penalties and ranks; ranks count from 1."""
     results = model.cv_results_
-    values = results["mean_mse"] if "mean_mse" in results else results[model.criterion]
+    values = results["mean_mse"]
     n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0
     penalty = free("alpha", taken)
     more = "kernel" if hasattr(model, "kernels_") else "candidate"

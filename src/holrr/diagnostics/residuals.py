@@ -157,8 +157,8 @@ def find_outliers(
         if rows is None:
             raise ValueError(
                 f"This {type(model).__name__} has no held-out residuals of its samples: searches "
-                f"over linear and kernel models have them, with criterion='cv' and samples in "
-                f"memory. Pass the data: find_outliers(model, X, y) fits the model to folds."
+                f"over linear and kernel models have them, with samples in memory. "
+                f"Pass the data: find_outliers(model, X, y) fits the model to folds."
             )
     else:
         rows = _held_out(model, X, y, cv, sample_weight, groups)

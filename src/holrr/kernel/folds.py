@@ -20,7 +20,7 @@ from ..core.namespace import Array, namespace_of, on_host
 from ..core.spectral import Spectral, spectral_from_moments
 from ..data.arrays import take
 from ..data.validation import Samples
-from ..model_selection.folds import Folds, Split, in_double, is_partition, labels_of, n_training
+from ..model_selection.folds import Folds, Split, is_partition, labels_of, n_training
 from ..model_selection.intervals import FoldResiduals, MomentResiduals, residual_outputs
 from ..model_selection.surface import HeldOut, HeldOutSamples
 from ..streaming.moments import Moments
@@ -97,10 +97,6 @@ def kernel_folds(
         shape=(data.n_samples, *data.output_shape),
         max_input_rank=_max_input_rank(data, splits),
         problem=problem,
-        full_problem=lambda candidate, min_alpha: (
-            spectral(candidate, data.X, data.Y, data.w),
-            data.weight,
-        ),
         residuals=residuals,
         default_alphas=lambda: _default_alphas(data, specs, center),
         refit=lambda candidate, options: fit_samples(data, kernels[candidate], options),
@@ -164,11 +160,6 @@ def landmark_folds(
         found = spectral_from_moments(centred(train))
         return found, HeldOut.from_moments(found, test)
 
-    def full_problem(candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        wide = data if samples is None else in_double(samples)
-        total = features[candidate].moments(wide, response_grams, double=True)
-        return spectral_from_moments(centred(total)), total.weight
-
     def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
         if samples is None:
             return MomentResiduals(fit, moments(candidate)[fold][1])
@@ -192,7 +183,6 @@ def landmark_folds(
         shape=(points.shape[0], *data.output_shape),
         max_input_rank=min(points.shape[0], _max_input_rank(data, splits)),
         problem=problem,
-        full_problem=full_problem,
         residuals=residuals,
         default_alphas=lambda: _default_alphas(data, specs, fit_intercept and center_kernel),
         refit=refit,

@@ -59,11 +59,9 @@ class Landmarks:
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         return xp.astype(self.kernel(X, self.points) @ (self.Q / self.s), dtype, copy=False)
 
-    def moments(
-        self, data: Samples | Stream, response_grams: bool = False, *, double: bool = False
-    ) -> Moments:
+    def moments(self, data: Samples | Stream, response_grams: bool = False) -> Moments:
         """Compute the moments of the features and the outputs, in blocks of rows."""
-        return self.fold_moments(data, None, 1, response_grams, double=double)[0]
+        return self.fold_moments(data, None, 1, response_grams)[0]
 
     def fold_moments(
         self,
@@ -71,13 +69,11 @@ class Landmarks:
         labels: np.ndarray | None,
         n_folds: int,
         response_grams: bool = False,
-        *,
-        double: bool = False,
     ) -> list[Moments]:
         """Compute the moments of the samples of each fold, see `Stream.fold_moments`."""
         if isinstance(data, Stream):
             stream = data.mapped(self.features, 2 * self.points.shape[0])
-            return stream.fold_moments(labels, n_folds, response_grams, double=double)
+            return stream.fold_moments(labels, n_folds, response_grams)
         check_finite(data.Y, "y")  # all of y, so that the message has indices into all data
         labels = np.zeros(data.n_samples, dtype=int) if labels is None else labels
         return [

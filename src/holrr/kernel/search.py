@@ -15,7 +15,6 @@ from ..core.checks import check_finite
 from ..core.namespace import Array
 from ..data.validation import Samples, validate
 from ..linear.estimators import MULTILINEAR_CONSTRAINTS
-from ..model_selection.criteria import criterion_results
 from ..model_selection.folds import split
 from ..model_selection.grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
 from ..model_selection.linear import (
@@ -95,14 +94,14 @@ class KernelSearch(Search):
             self, X, y, sample_weight, groups=groups, stream=self._uses_landmarks
         )
         options = self._options()
-        check_search(options, data.n_samples)
+        check_search(options)
         check_ranks(self, (data.n_samples, *data.output_shape))
         if isinstance(data, Samples):
             data = data.scaled(inputs=False)
             check_finite(data.Y, "y")
         else:
             refuse_held_out(self, "data that are read in blocks")
-        splits = split(data, self.cv, groups) if self.criterion == "cv" else []
+        splits = split(data, self.cv, groups)
         specs, points = self._candidates(data), None
         details = {
             "fit_intercept": self.fit_intercept,
@@ -145,8 +144,6 @@ class KernelSearch(Search):
             grid=self._grid,
             structure=self._structure,
             alphas=check_penalties(self.alphas, "alphas"),
-            criterion=self.criterion,
-            criteria=criterion_results,
             selection=resolve_selection(self),
             subspaces=self.subspaces,
             max_bytes=self.max_bytes,
@@ -247,10 +244,6 @@ class KernelRLSCV(KernelSearch):
         "kernel" and any of the keys "gamma", "degree", "coef0" and "kernel_params". The parameters
         above fill in keys that a candidate does not have. The search tries all `gammas` for each
         candidate without a gamma.
-    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
-        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
-        information criteria from one decomposition of all data, without folds. Their degrees of
-        freedom are those of ridge regression, plus one for the intercept of each output.
     selection : {"min", "1se"} or callable, default="min"
         How to choose the penalty. "min" chooses the penalty with the least error, and "1se" the
         largest penalty within one standard error of the least error. A callable takes `cv_results_`
@@ -321,8 +314,7 @@ class KernelRLSCV(KernelSearch):
     best_index_ : tuple of int
         Index (kernel, penalty) of the chosen model in the error surface.
     best_score_ : float
-        Score of the best single model: minus its held-out error, or minus its information
-        criterion.
+        Score of the best single model: minus its held-out error.
     best_params_ : dict
         Penalty and kernel parameters of the chosen model.
     held_out_ : array with the shape of y
@@ -385,7 +377,6 @@ class KernelRLSCV(KernelSearch):
         coef0=1,
         kernel_params=None,
         kernels=None,
-        criterion="cv",
         selection="min",
         fit_intercept=True,
         center_kernel=True,
@@ -410,7 +401,6 @@ class KernelRLSCV(KernelSearch):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.kernels = kernels
-        self.criterion = criterion
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
@@ -473,11 +463,6 @@ class KernelLRRCV(KernelSearch):
         "kernel" and any of the keys "gamma", "degree", "coef0" and "kernel_params". The parameters
         above fill in keys that a candidate does not have. The search tries all `gammas` for each
         candidate without a gamma.
-    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
-        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
-        information criteria from one decomposition of all data, without folds. Their degrees of
-        freedom are the number of parameters times the share of the input directions that the
-        penalty leaves, plus one for the intercept of each output.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
         How to choose the final model from the held-out errors.
 
@@ -490,7 +475,7 @@ class KernelLRRCV(KernelSearch):
         - "1se" chooses the model with the fewest parameters among those within one standard error
           of the least error. Ties are broken in favour of the largest penalty.
         - A callable takes `cv_results_` and returns an index into the error surface.
-        - "auto" is "stack", or "min" with an information criterion.
+        - "auto" is "stack".
     fit_intercept : bool, default=True
         Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
     center_kernel : bool, default=True
@@ -580,8 +565,7 @@ class KernelLRRCV(KernelSearch):
         Index (kernel, penalty, ranks) of the best single model in the error surface. The best
         single model is the choice of `selection`; for a stack, the model with the least error.
     best_score_ : float
-        Score of the best single model: minus its held-out error, or minus its information
-        criterion.
+        Score of the best single model: minus its held-out error.
     best_params_ : dict
         Penalty, rank and kernel parameters of the best single model.
     alpha_ : float
@@ -651,7 +635,6 @@ class KernelLRRCV(KernelSearch):
         coef0=1,
         kernel_params=None,
         kernels=None,
-        criterion="cv",
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
@@ -679,7 +662,6 @@ class KernelLRRCV(KernelSearch):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.kernels = kernels
-        self.criterion = criterion
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
@@ -758,11 +740,6 @@ class KernelHOLRRCV(KernelSearch):
     tol : float, default=1e-6
         Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
         share of the objective.
-    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
-        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
-        information criteria from one decomposition of all data, without folds. Their degrees of
-        freedom are the number of parameters times the share of the input directions that the
-        penalty leaves, plus one for the intercept of each output.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
         How to choose the final model from the held-out errors.
 
@@ -775,7 +752,7 @@ class KernelHOLRRCV(KernelSearch):
         - "1se" chooses the model with the fewest parameters among those within one standard error
           of the least error. Ties are broken in favour of the largest penalty.
         - A callable takes `cv_results_` and returns an index into the error surface.
-        - "auto" is "stack", or "min" with ``refine=True`` or an information criterion.
+        - "auto" is "stack", or "min" with ``refine=True``.
     fit_intercept : bool, default=True
         Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
     center_kernel : bool, default=True
@@ -867,8 +844,7 @@ class KernelHOLRRCV(KernelSearch):
         Index (kernel, penalty, ranks) of the best single model in the error surface. The best
         single model is the choice of `selection`; for a stack, the model with the least error.
     best_score_ : float
-        Score of the best single model: minus its held-out error, or minus its information
-        criterion.
+        Score of the best single model: minus its held-out error.
     best_params_ : dict
         Penalty, rank and kernel parameters of the best single model.
     alpha_ : float
@@ -961,7 +937,6 @@ class KernelHOLRRCV(KernelSearch):
         refine=False,
         max_iter=100,
         tol=1e-6,
-        criterion="cv",
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
@@ -993,7 +968,6 @@ class KernelHOLRRCV(KernelSearch):
         self.refine = refine
         self.max_iter = max_iter
         self.tol = tol
-        self.criterion = criterion
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Hidden, Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from ..base import TensorRegressor
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
@@ -39,7 +39,7 @@ from .robust import refuse_huber, weigh_samples
 
 __all__ = ["DATA_CONSTRAINTS", "HOLRR", "LINEAR_CONSTRAINTS", "LRR", "MULTILINEAR_CONSTRAINTS"]
 __all__ += ["RLS", "LinearRegressor", "add_batch", "check_batch", "check_moments_argument"]
-__all__ += ["block_attributes", "input_attributes", "warn_renamed"]
+__all__ += ["block_attributes", "input_attributes"]
 
 DATA_CONSTRAINTS: dict[str, list[Any]] = {
     "output_shape": ["array-like", None],
@@ -52,7 +52,7 @@ LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
     "fit_intercept": ["boolean"],
     "solver": [StrOptions(set(SOLVERS))],
     "loss": [StrOptions({"squared", "huber"})],
-    "missing": [StrOptions({"raise", "ignore"}), Hidden(StrOptions({"fill"}))],
+    "missing": [StrOptions({"raise", "ignore"})],
     "output_weight": ["array-like", None],
     "input_rank": ["array-like", dict, Integral, None],
     "input_alpha": [Interval(Real, 0, None, closed="left"), Options(Real, {math.inf})],
@@ -130,7 +130,6 @@ class LinearRegressor(TensorRegressor):
         self
             The fitted estimator.
         """
-        warn_renamed(self)
         data, names = validate(self, X, y, sample_weight)
         plan = input_plan(self, names, data)
         options = self._options(plan)
@@ -178,7 +177,6 @@ class LinearRegressor(TensorRegressor):
         >>> model.partial_fit(-np.eye(4), np.zeros((4, 3, 2))).moments_.n_samples
         8
         """
-        warn_renamed(self)
         refuse_output_weight(self.output_weight, "moments")
         refuse_huber(self.loss, "moments")
         data, names, seen = check_batch(self, X, y, sample_weight, decay)
@@ -932,16 +930,6 @@ def block_attributes(
     elif isinstance(alpha, Real):
         found["block_alphas_"] = dict.fromkeys(blocks.names, float(alpha))
     return found
-
-
-def warn_renamed(estimator: Any) -> None:
-    """Warn if a parameter has a deprecated value."""
-    if getattr(estimator, "missing", "raise") == "fill":
-        warn(
-            'missing="fill" is deprecated and will be removed in version 1.0; use '
-            'missing="ignore", which has the same effect.',
-            FutureWarning,
-        )
 
 
 def check_batch(

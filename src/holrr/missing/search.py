@@ -167,7 +167,6 @@ class ImputedSamples:
             shape=(data.n_features, *data.output_shape),
             max_input_rank=min(data.n_features, largest),
             problem=self._problem,
-            full_problem=_refuse_criteria,
             residuals=self._residuals,
             default_alphas=lambda: default_alphas(*input_trace(scaled, self.fit_intercept)),
             refit=lambda candidate, options: fit_data(
@@ -233,12 +232,6 @@ class ImputedSamples:
         w = np.ones(test.n_samples) if test.w is None else test.w
         Xc = test.X.astype(np.float64, copy=False) - found.problem.mean_x
         return Xc, ~(np.isnan(test.Y) | found.never), w
-
-
-def _refuse_criteria(candidate: int, min_alpha: float) -> Any:
-    raise ValueError(
-        "Information criteria need complete outputs, but y has missing values; use criterion='cv'."
-    )
 
 
 def _constant(mean: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -310,7 +303,7 @@ def never_folds(folds: Folds, never: np.ndarray) -> Folds:
         fit = replace(fit, intercept=np.where(never, np.nan, fit.intercept))
         return folds.residuals(fold, candidate, fit)
 
-    return replace(folds, problem=problem, residuals=residuals, full_problem=_refuse_criteria)
+    return replace(folds, problem=problem, residuals=residuals)
 
 
 def _impute_pair(pair: Pair, V: Tucker, alpha: float) -> Pair:
@@ -518,8 +511,6 @@ def search_never(
 
 def _check_options(options: SearchOptions) -> None:
     """Raise a ValueError for options that need complete outputs."""
-    if options.criterion != "cv":
-        _refuse_criteria(0, 0.0)
     if options.subspaces == "response":
         raise ValueError(
             "subspaces='response' needs complete outputs, but y has missing values; use "

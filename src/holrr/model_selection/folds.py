@@ -82,9 +82,6 @@ class Folds:
     problem : callable
         ``problem(fold, candidate, min_alpha)`` returns the training problem and the held-out data,
         for penalties of at least `min_alpha`.
-    full_problem : callable
-        ``full_problem(candidate, min_alpha)`` returns the problem of all data, computed in double
-        precision for information criteria, and the sum of the weights.
     residuals : callable
         ``residuals(fold, candidate, fit)`` returns the residuals of a fit to the training problem.
     default_alphas : callable
@@ -103,13 +100,15 @@ class Folds:
         Powers of two that the inputs and the outputs were divided by.
     device : array or None
         An array of the data, if they are on an accelerator.
+    full_problem : callable or None
+        ``full_problem(min_alpha)`` returns the problem of all data in double precision, for the
+        searches of penalised models.
     """
 
     n_folds: int
     shape: tuple[int, ...]
     max_input_rank: int
     problem: Callable[[int, int, float], tuple[Spectral, Any]]
-    full_problem: Callable[[int, float], tuple[Spectral, float]]
     residuals: Callable[[int, int, Fit], FoldResiduals | MomentResiduals]
     default_alphas: Callable[[], np.ndarray]
     refit: Callable[[int, Any], Fit]
@@ -120,6 +119,7 @@ class Folds:
     x_unit: float = 1.0
     y_unit: float = 1.0
     device: Array | None = None
+    full_problem: Callable[[float], Spectral] | None = None
 
 
 class Problems:
@@ -482,19 +482,13 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
         design = designs[candidate]
         return None if design is None else features_of_fold(data, fold, design)
 
-    def full_problem(candidate: int, min_alpha: float) -> tuple[Spectral, float]:
-        design = designs[candidate]
+    def full_problem(min_alpha: float) -> Spectral:
         if samples is None:
             total = data.total()
             assert total is not None
-            m = total.centred(data.fit_intercept)
-            m = m if design is None else design.from_moments(m).moments(m)
-            return spectral_from_moments(m), total.weight
+            return spectral_from_moments(total.centred(data.fit_intercept))
         wide = in_double(samples)
-        if design is not None:
-            wide = design.from_samples(wide.X, wide.Y, wide.w, data.fit_intercept).samples(wide)
-        found = spectral_from_samples(wide.X, wide.Y, wide.w, min_alpha=min_alpha, **data.options)
-        return found, samples.weight
+        return spectral_from_samples(wide.X, wide.Y, wide.w, min_alpha=min_alpha, **data.options)
 
     def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
         held_out, mapped = data.held_out(fold), features(fold, candidate)
@@ -531,7 +525,6 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
         problem=lambda fold, candidate, min_alpha: linear_problem(
             data, fold, features(fold, candidate), min_alpha
         ),
-        full_problem=full_problem,
         residuals=residuals,
         default_alphas=lambda: penalties_of(data, None if first is None else first.scale),
         refit=refit,
@@ -542,6 +535,7 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
         x_unit=1.0 if samples is None else samples.x_unit,
         y_unit=1.0 if samples is None else samples.y_unit,
         device=data.device,
+        full_problem=full_problem,
     )
 
 
@@ -662,11 +656,7 @@ def column_squares(data: FoldData, scale: np.ndarray | None = None) -> np.ndarra
 
 
 def in_double(data: Samples) -> Samples:
-    """Convert samples to double precision, for information criteria.
-
-    The training error of a model that nearly interpolates is a small difference of large sums.
-    In single precision, this difference would have no accurate digits.
-    """
+    """Convert samples to double precision."""
     xp = namespace_of(data.X)
     if data.X.dtype == xp.float64:
         return data

@@ -36,7 +36,6 @@ from ..linear.estimators import (
     RLS,
     block_attributes,
     input_attributes,
-    warn_renamed,
 )
 from ..linear.fit import (
     RESPONSE_SUBSPACES,
@@ -56,7 +55,6 @@ from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
 from .block_penalties import BlockPenalties, find_block_penalties
 from .by_output import choose_by_output
-from .criteria import CRITERIA, criterion_results
 from .folds import (
     FoldData,
     check_fold_moments,
@@ -79,7 +77,6 @@ from .search import (
     Found,
     SearchOptions,
     in_units,
-    is_mean_square,
     n_parallel,
     path_results,
     run_search,
@@ -91,7 +88,6 @@ __all__ = ["HOLRRCV", "LRRCV", "RLSCV", "Search", "search_attributes"]
 SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
     "cv": ["cv_object"],
-    "criterion": [StrOptions({"cv", *CRITERIA})],
     "selection": [StrOptions({"auto", "stack", "min", "1se"}), callable],
     "max_bytes": [Interval(Real, 0, None, closed="neither")],
     "own_alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
@@ -119,7 +115,6 @@ class Search(TensorRegressor):
 
     best_estimator_: Any
     cv_results_: dict[str, Any]
-    criterion: str = "cv"
     _not_in_files = ("held_out_",)
     # With metadata routing, groups that are passed to scikit-learn's tools reach `fit`.
     __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
@@ -164,8 +159,7 @@ class Search(TensorRegressor):
         if kept is None:
             raise ValueError(
                 "predict_interval needs held-out residuals, and this search has none, since it "
-                "used an information criterion or comes from a file or moments of an older "
-                "version. Fit again with criterion='cv'."
+                "comes from moments without sums of squares. Fit again."
             )
         factor = interval_factor(kept, coverage, kind, self._noise_level())
         self._check_noise()
@@ -243,13 +237,10 @@ class Search(TensorRegressor):
         check_is_fitted(self)
         if name in self.cv_results_:
             return float(self.cv_results_[name])
-        why = (
-            "it needs complete outputs, but y has missing values. Use "
-            'RLSCV(missing="ignore") with the same cv'
+        raise AttributeError(
+            f"{name}_ is not available: it needs complete outputs, but y has missing values. Use "
+            f'RLSCV(missing="ignore") with the same cv.'
         )
-        if self.criterion != "cv":
-            why = f"it needs criterion='cv'; got criterion={self.criterion!r}"
-        raise AttributeError(f"{name}_ is not available: {why}.")
 
 
 def search_attributes(
@@ -269,10 +260,8 @@ def search_attributes(
         Weights of the outputs.
     """
     choice, results = found.choice, found.results.copy()
-    if found.key == "mean_mse":
-        results["held_out_mse"] = choice.error
+    results["held_out_mse"] = choice.error
     results = in_units(results, y_unit)
-    squared = y_unit * y_unit if is_mean_square(found.key) else 1.0
     has_candidates = len(choice.index) == results["n_parameters"].ndim + 2
     _, a, rank = split_index(choice.index, results, has_candidates)
     best: dict[str, Any] = {"alpha": float(results["alphas"][a])}
@@ -281,7 +270,7 @@ def search_attributes(
     attributes: dict[str, Any] = {
         "cv_results_": results,
         "best_index_": choice.index,
-        "best_score_": -choice.single_error * squared,
+        "best_score_": -choice.single_error * y_unit * y_unit,
         "best_params_": best,
         "best_estimator_": model,
         "alphas_": results["alphas"],
@@ -395,10 +384,9 @@ class LinearSearch(Search):
         self
             The fitted estimator.
         """
-        warn_renamed(self)
         data, names = validate(self, X, y, sample_weight, groups=groups)
         options = self._options()
-        check_search(options, data.n_samples)
+        check_search(options)
         check_ranks(self, (data.n_features, *data.output_shape))
         plan = self._plan(names, data)
         n_samples = data.n_samples
@@ -418,7 +406,7 @@ class LinearSearch(Search):
             return self._assign_search(
                 found, names, plan, chosen, weights=part.weights, unweighted_mse=error
             )
-        splits = split(data, self.cv, groups) if self.criterion == "cv" else []
+        splits = split(data, self.cv, groups)
         warn_of_folds(splits, data, robust_weight)
         some = None
         if ignores_missing(self) and has_missing(data):
@@ -433,7 +421,7 @@ class LinearSearch(Search):
             found, chosen = search_designs(parts, plan, options, self._fit_options)
             v = None if weights is None else product_of(weights)
         error = None
-        if v is not None and self.criterion == "cv":
+        if v is not None:
             never = None if some is None else some.never
             design = chosen.design and chosen.design.in_units(data.x_unit)
             final = replace(self._fit_options(found.choice), inputs=design)
@@ -482,7 +470,7 @@ class LinearSearch(Search):
         data, known = moment_data(parts, fit_intercept=self.fit_intercept), None
         total = data.total()
         assert total is not None
-        check_search(options, total.n_samples)
+        check_search(options)
         check_ranks(self, (total.n_features, *total.output_shape))
         names = names_of_moments(self, total)
         missing = parts[0].missing_outputs
@@ -647,8 +635,6 @@ class LinearSearch(Search):
             grid=self._grid,
             structure=self._structure,
             alphas=check_penalties(self.alphas, "alphas"),
-            criterion=self.criterion,
-            criteria=criterion_results,
             selection=resolve_selection(self),
             subspaces=self.subspaces,
             max_bytes=self.max_bytes,
@@ -678,18 +664,16 @@ class LinearSearch(Search):
     def _stream_data(self, data: Stream, groups: Any, plan: InputPlan) -> FoldData:
         """Compute the moments of all folds in one pass over the data."""
         grams = self.subspaces == "response"
-        if self.criterion == "cv":
-            splits = splits_of(data, self.cv, groups)
-            if isinstance(data, SparseStream):
-                return sparse_data(
-                    data,
-                    splits,
-                    by_moments=self.solver != "auto" or not plan.is_plain,
-                    fit_intercept=self.fit_intercept,
-                    response_grams=grams,
-                )
-            return self._moment_data(*gather_folds(data, splits, grams))
-        return self._moment_data(data.halves(grams))
+        splits = splits_of(data, self.cv, groups)
+        if isinstance(data, SparseStream):
+            return sparse_data(
+                data,
+                splits,
+                by_moments=self.solver != "auto" or not plan.is_plain,
+                fit_intercept=self.fit_intercept,
+                response_grams=grams,
+            )
+        return self._moment_data(*gather_folds(data, splits, grams))
 
     def _fit_options(self, choice: Choice) -> LinearOptions:
         """Return the options of the final fit of a choice."""
@@ -757,18 +741,14 @@ class RLSCV(LinearSearch):
     cv : int, splitter or iterable, default=5
         Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
         indices.
-    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
-        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
-        information criteria from one decomposition of all data, without folds. Their degrees of
-        freedom are those of ridge regression, plus one for the intercept of each output.
     selection : {"min", "1se"} or callable, default="min"
         How to choose the penalty. "min" chooses the penalty with the least error, and "1se" the
         largest penalty within one standard error of the least error. A callable takes `cv_results_`
         and returns an index into ``mean_mse``.
     alpha_per_output : bool, default=False
         Whether to choose a penalty for each output by its own held-out error, among the penalties
-        that the search for a common penalty tries. It needs ``criterion="cv"``, ``selection="min"``
-        and complete outputs, and cannot be combined with `blocks`.
+        that the search for a common penalty tries. It needs ``selection="min"`` and complete
+        outputs, and cannot be combined with `blocks`.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
@@ -796,10 +776,9 @@ class RLSCV(LinearSearch):
         Number of directions to keep of each mode of `X`, for inputs of shape
         (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
         at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, or with an information criterion, "auto" keeps all directions. A tuple has the
-        form ``(r1, ..., rq)``, an int is used for every mode, and None keeps all directions. For
-        several blocks of inputs, pass a dict from the names of the blocks to ranks. See
-        docs/inputs.md.
+        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
+        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
+        dict from the names of the blocks to ranks. See docs/inputs.md.
     input_alpha : float, default=1.0
         Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
         mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
@@ -863,8 +842,7 @@ class RLSCV(LinearSearch):
     best_index_ : tuple of int
         Index of the best penalty in the error surface.
     best_score_ : float
-        Score of the best single model: minus its held-out error, or minus its information
-        criterion.
+        Score of the best single model: minus its held-out error.
     best_params_ : dict
         Penalty ("alpha") of the best single model.
     held_out_ : array with the shape of y
@@ -947,7 +925,6 @@ class RLSCV(LinearSearch):
         alphas=None,
         cv=5,
         *,
-        criterion="cv",
         selection="min",
         alpha_per_output=False,
         fit_intercept=True,
@@ -972,7 +949,6 @@ class RLSCV(LinearSearch):
     ):
         self.alphas = alphas
         self.cv = cv
-        self.criterion = criterion
         self.selection = selection
         self.alpha_per_output = alpha_per_output
         self.fit_intercept = fit_intercept
@@ -1026,11 +1002,6 @@ class LRRCV(LinearSearch):
         indices.
     max_rank : int or None, default=None
         Largest rank to try.
-    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
-        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
-        information criteria from one decomposition of all data, without folds. Their degrees of
-        freedom are the number of parameters times the share of the input directions that the
-        penalty leaves, plus one for the intercept of each output.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
         How to choose the final model from the held-out errors.
 
@@ -1043,7 +1014,7 @@ class LRRCV(LinearSearch):
         - "1se" chooses the model with the fewest parameters among those within one standard error
           of the least error. Ties are broken in favour of the largest penalty.
         - A callable takes `cv_results_` and returns an index into the error surface.
-        - "auto" is "stack", or "min" with an information criterion.
+        - "auto" is "stack".
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
@@ -1079,10 +1050,9 @@ class LRRCV(LinearSearch):
         Number of directions to keep of each mode of `X`, for inputs of shape
         (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
         at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, or with an information criterion, "auto" keeps all directions. A tuple has the
-        form ``(r1, ..., rq)``, an int is used for every mode, and None keeps all directions. For
-        several blocks of inputs, pass a dict from the names of the blocks to ranks. See
-        docs/inputs.md.
+        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
+        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
+        dict from the names of the blocks to ranks. See docs/inputs.md.
     input_alpha : float, default=1.0
         Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
         mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
@@ -1163,8 +1133,7 @@ class LRRCV(LinearSearch):
         Index of the best single model in the error surface. The best single model is the choice of
         `selection`; for a stack, the model with the least error.
     best_score_ : float
-        Score of the best single model: minus its held-out error, or minus its information
-        criterion.
+        Score of the best single model: minus its held-out error.
     best_params_ : dict
         Penalty ("alpha") and rank ("rank") of the best single model.
     alpha_ : float
@@ -1244,7 +1213,6 @@ class LRRCV(LinearSearch):
         cv=5,
         *,
         max_rank=None,
-        criterion="cv",
         selection="auto",
         fit_intercept=True,
         solver="auto",
@@ -1271,7 +1239,6 @@ class LRRCV(LinearSearch):
         self.ranks = ranks
         self.cv = cv
         self.max_rank = max_rank
-        self.criterion = criterion
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.solver = solver
@@ -1339,11 +1306,6 @@ class HOLRRCV(LinearSearch):
     tol : float, default=1e-6
         Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
         share of the objective.
-    criterion : {"cv", "aic", "bic", "gcv"}, default="cv"
-        Criterion that the search minimises. "cv" is the held-out error. "aic", "bic" and "gcv" are
-        information criteria from one decomposition of all data, without folds. Their degrees of
-        freedom are the number of parameters times the share of the input directions that the
-        penalty leaves, plus one for the intercept of each output.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
         How to choose the final model from the held-out errors.
 
@@ -1356,7 +1318,7 @@ class HOLRRCV(LinearSearch):
         - "1se" chooses the model with the fewest parameters among those within one standard error
           of the least error. Ties are broken in favour of the largest penalty.
         - A callable takes `cv_results_` and returns an index into the error surface.
-        - "auto" is "stack", or "min" with ``refine=True`` or an information criterion.
+        - "auto" is "stack", or "min" with ``refine=True``.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
     solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
@@ -1392,10 +1354,9 @@ class HOLRRCV(LinearSearch):
         Number of directions to keep of each mode of `X`, for inputs of shape
         (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
         at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, or with an information criterion, "auto" keeps all directions. A tuple has the
-        form ``(r1, ..., rq)``, an int is used for every mode, and None keeps all directions. For
-        several blocks of inputs, pass a dict from the names of the blocks to ranks. See
-        docs/inputs.md.
+        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
+        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
+        dict from the names of the blocks to ranks. See docs/inputs.md.
     input_alpha : float, default=1.0
         Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
         mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
@@ -1463,8 +1424,6 @@ class HOLRRCV(LinearSearch):
           fold;
         - ``alphas``, and ``n_parameters``, of shape (R0, ..., Rp);
         - ``null_mse``, ``ridge_mse`` and ``held_out_mse``: the values of the attributes;
-        - with an information criterion: its values, under its name, ``train_mse``,
-          ``degrees_of_freedom`` and ``n_observations``;
         - with a pruned search: NaN at penalties that were not computed, and ``screened_mse``, of
           shape (n_alphas,): the approximate least error at each penalty, NaN far from the best
           penalties;
@@ -1496,8 +1455,7 @@ class HOLRRCV(LinearSearch):
         Index of the best single model in the error surface. The best single model is the choice of
         `selection`; for a stack, the model with the least error.
     best_score_ : float
-        Score of the best single model: minus its held-out error, or minus its information
-        criterion.
+        Score of the best single model: minus its held-out error.
     best_params_ : dict
         Penalty ("alpha") and rank ("rank") of the best single model.
     alpha_ : float
@@ -1620,7 +1578,6 @@ class HOLRRCV(LinearSearch):
         refine=False,
         max_iter=100,
         tol=1e-6,
-        criterion="cv",
         selection="auto",
         fit_intercept=True,
         solver="auto",
@@ -1651,7 +1608,6 @@ class HOLRRCV(LinearSearch):
         self.refine = refine
         self.max_iter = max_iter
         self.tol = tol
-        self.criterion = criterion
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.solver = solver
@@ -1809,11 +1765,6 @@ def check_candidates(plan: InputPlan, options: SearchOptions) -> None:
             "alpha_per_output=True cannot be combined with blocks: a search chooses penalties for "
             "blocks of inputs or for outputs, not for both. Set only one of the two parameters."
         )
-    if (plan.has_several_blocks or plan.own) and options.criterion != "cv":
-        raise ValueError(
-            f"blocks and own need criterion='cv', since held-out errors determine the penalties "
-            f"of blocks and own inputs; got criterion={options.criterion!r}."
-        )
     if plan.own and options.subspaces == "response":
         raise ValueError(RESPONSE_SUBSPACES.format("own"))
 
@@ -1882,45 +1833,25 @@ def refuse_own(plan: InputPlan) -> None:
         )
 
 
-def check_search(options: SearchOptions, n_samples: int) -> None:
-    """Raise an error for incompatible parameters of a search, or for too few samples."""
-    if options.by_output and (options.criterion, options.selection) != ("cv", "min"):
+def check_search(options: SearchOptions) -> None:
+    """Raise an error for incompatible parameters of a search."""
+    if options.by_output and options.selection != "min":
         raise ValueError(
-            f"alpha_per_output=True needs criterion='cv' and selection='min'; got "
-            f"criterion={options.criterion!r} and selection={options.selection!r}."
-        )
-    if options.criterion == "cv":
-        return
-    if options.keep_held_out:
-        raise ValueError(
-            f"keep_held_out=True needs folds, and criterion={options.criterion!r} uses none. Use "
-            f"criterion='cv'."
-        )
-    if isinstance(options.selection, str) and options.selection == "1se":
-        raise ValueError(
-            f"selection='1se' needs the standard error over folds, and "
-            f"criterion={options.criterion!r} uses no folds. Use criterion='cv'."
-        )
-    if n_samples < 2:
-        raise ValueError(
-            f"criterion={options.criterion!r} needs at least two samples; got 1 sample."
+            f"alpha_per_output=True needs selection='min'; got selection={options.selection!r}."
         )
 
 
 def resolve_selection(estimator: Any) -> Any:
     """Return the selection that "auto" stands for: "stack" if ranks can be mixed, else "min"."""
     selection = estimator.selection
-    can_stack = estimator.criterion == "cv" and not estimator.refine
     if callable(selection) or selection not in ("auto", "stack"):
         return selection
-    if selection == "stack" and not can_stack:
-        what = "refine=True" if estimator.refine else f"criterion={estimator.criterion!r}"
-        warn(
-            f"selection='stack' cannot be combined with {what}; the search uses selection='min'. "
-            f"From version 1.0 on this is an error. Use selection='auto' or 'min'.",
-            FutureWarning,
+    if selection == "stack" and estimator.refine:
+        raise ValueError(
+            "selection='stack' cannot be combined with refine=True, since refined fits of several "
+            "ranks cannot be mixed. Use selection='min', or refine=False."
         )
-    return "stack" if can_stack else "min"
+    return "min" if estimator.refine else "stack"
 
 
 def resolve_ranks(estimator: Any, shape: Sequence[int]) -> tuple[Any, Any]:

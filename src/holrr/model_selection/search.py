@@ -85,11 +85,9 @@ class SearchOptions:
         Function from a rank, with one entry for each mode that is reduced, to its structure.
     alphas : array of shape (n_alphas,), or None
         Penalties in the units of the user's data; None scales them to the data.
-    criterion, selection, subspaces, max_bytes, n_jobs, verbose, fit_intercept
+    selection, subspaces, max_bytes, n_jobs, verbose, fit_intercept
         Parameters of `HOLRRCV`. The selection is resolved: it is "stack" only if ranks can be
         mixed.
-    criteria : callable or None
-        Function that computes an information criterion, see `criteria.criterion_results`.
     prune : callable or None
         Function that computes only some error surfaces, see `pruning.pruned_surface`.
     named_candidates : bool
@@ -104,8 +102,6 @@ class SearchOptions:
     grid: Callable[[Sequence[int]], RankGrid]
     structure: Callable[[Index], Structure]
     alphas: np.ndarray | None = None
-    criterion: str = "cv"
-    criteria: Callable[..., Results] | None = None
     selection: Any = "stack"
     subspaces: str = "fitted"
     max_bytes: float = 2**30
@@ -136,9 +132,7 @@ class Found:
     fit : Fit
         Fit of the choice to all data, in the units of the user's data.
     calibration : Calibration or None
-        Calibration of prediction intervals; None without folds.
-    key : str
-        Name of the result that was minimised.
+        Calibration of prediction intervals.
     n_dropped : int
         Number of samples without any observed output.
     pilot : pair of Structure and float, or None
@@ -151,14 +145,13 @@ class Found:
     results: Results
     fit: Fit
     calibration: Calibration | None
-    key: str = "mean_mse"
     n_dropped: int = 0
     pilot: tuple[Structure, float] | None = None
     held_out: np.ndarray | None = None
 
 
 def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choice], Any]) -> Found:
-    """Choose a model by cross-validation or a criterion, and fit it to all data.
+    """Choose a model by cross-validation, and fit it to all data.
 
     Parameters
     ----------
@@ -172,13 +165,6 @@ def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choi
     problems = Problems(folds)
     with few_threads_for(_N_PENALTIES * search_work(folds)):
         folds.prepare(0)
-        if options.criterion != "cv":
-            assert options.criteria is not None
-            key, results = options.criterion, options.criteria(folds, options)
-            index = select(results, options.selection, folds.n_folds, key)
-            choice = single_choice(index, results, options, float(results[key][index]))
-            fit = folds.refit(choice.candidate, fit_options(choice))
-            return Found(choice, results, fit, None, key)
         surface = cross_validate(problems, options)
         results = results_of(surface, folds.shape, options)
         choice = choose(problems, surface, results, options)
@@ -289,7 +275,7 @@ class Surface:
         xp, mean = namespace_of(self.device_mean), self.device_mean
         errors = xp.where(xp.isnan(mean), xp.full_like(mean, math.inf), mean)
         least = float(xp.min(errors))
-        check_some_finite(np.array(least), "mean_mse")
+        check_some_finite(np.array(least))
         bound = least + 1e-12 * abs(least) + 1e-14 * self.null_mse
         where = [to_numpy(index) for index in xp.nonzero(errors <= bound)]
         ranks = tuple(where[len(where) - n_parameters.ndim :])
@@ -495,10 +481,10 @@ def scaled_penalties(alphas: np.ndarray, folds: Any) -> np.ndarray:
 
 def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> RankGrid:
     """Return the grid of ranks that fits into memory with all penalties that may be tried."""
-    if options.alphas is None and options.criterion == "cv":
+    if options.alphas is None:
         n_alphas += MOST_ADDED
     # Number of arrays of the size of a surface in the results of each penalty.
-    kept = folds.n_candidates * (folds.n_folds + 2 if options.criterion == "cv" else 3)
+    kept = folds.n_candidates * (folds.n_folds + 2)
     grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
     return grid.within_budget(n_alphas * kept, options.max_bytes)
 
@@ -563,13 +549,11 @@ def path_results(results: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def check_some_finite(values: np.ndarray, key: str) -> None:
-    """Raise an error if no candidate has a finite error or criterion."""
-    if not np.isfinite(np.nanmin(values)):
+def check_some_finite(errors: np.ndarray) -> None:
+    """Raise an error if no candidate has a finite held-out error."""
+    if not np.isfinite(np.nanmin(errors)):
         raise ValueError(
-            f"No candidate has a finite {key}. Either the squares of the outputs overflow, or all "
-            f"models have more degrees of freedom than there are observations. Scale y, or use "
-            f"more samples."
+            "No candidate has a finite mean_mse: the squares of the outputs overflow. Scale y."
         )
 
 
@@ -607,7 +591,7 @@ def in_units(results: Results, y_unit: float) -> Results:
 
 def is_mean_square(name: str) -> bool:
     """Return whether a result is a mean of squares of the outputs."""
-    return name.endswith("_mse") or name == "gcv"
+    return name.endswith("_mse")
 
 
 # ---------------------------------------------------------------- the choice
@@ -630,7 +614,7 @@ class Choice:
     error : float
         Held-out error of the final model, in the units of the scaled data.
     single_error : float
-        Held-out error of the best single model, or its criterion.
+        Held-out error of the best single model.
     stack : Stack or None
         The stack, if one was chosen.
     fold_structures : tuple of Structure
@@ -764,7 +748,7 @@ def warn_of_lost_ridge(
 def single_choice(
     index: Index, results: dict[str, Any], options: SearchOptions, error: float
 ) -> Choice:
-    """Return the model at an index of the surface, with its error or criterion."""
+    """Return the model at an index of the surface, with its error."""
     candidate, a, rank = split_index(index, results, options.named_candidates)
     alpha, structure = float(results["alphas"][a]), options.structure(rank)
     return Choice(index, candidate, alpha, structure, error, error)
@@ -862,25 +846,22 @@ def select(
     results: dict[str, Any],
     selection: str | Callable[..., Any],
     n_folds: int,
-    key: str = "mean_mse",
 ) -> Index:
     """Return the index into the surface of the model that `selection` chooses.
 
     Parameters
     ----------
     results : dict
-        Results with at least the surface, ``std_mse``, ``n_parameters``, of shape (R0, ..., Rp),
+        Results with at least ``mean_mse``, ``std_mse``, ``n_parameters``, of shape (R0, ..., Rp),
         ``alphas`` and ``null_mse``. Entries of the surface that are NaN are not candidates.
     selection : {"stack", "min", "1se"} or callable
         A callable takes the results and returns an index into the surface: a tuple, or an int into
         the flattened surface. "stack" gives the index of "min", the best single model.
     n_folds : int
         Number of folds.
-    key : str
-        Name of the surface to be minimised.
     """
-    surface = results[key]
-    check_some_finite(surface, key)
+    surface = results["mean_mse"]
+    check_some_finite(surface)
     if callable(selection):
         return _check_index(selection(results), surface)
     if selection == "1se":

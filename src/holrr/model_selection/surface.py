@@ -47,7 +47,7 @@ from ..core.namespace import (
     to_numpy,
 )
 from ..core.spectral import Spectral
-from ..core.tensor import Tucker, fold, gram, mode_product, unfold
+from ..core.tensor import Tucker, gram, mode_product, unfold
 from ..core.threads import map_in_threads
 
 __all__ = ["Directions", "HeldOut", "HeldOutSamples", "OutputSidePath", "RankPath", "Terms"]
@@ -129,15 +129,6 @@ class HeldOut:
             check_finite(Y, "y")
         C = (F * w[:, None]).T @ F
         return cls(C, xp.reshape(B, (r, *Y.shape[1:])), yy, float(xp.sum(w)))
-
-    @classmethod
-    def of_training(cls, problem: Spectral, weight: float) -> HeldOut:
-        """Use the training samples as held-out data, for information criteria."""
-        s = problem.s
-        C = namespace_of(s).eye(s.shape[0], dtype=s.dtype, device=device_of(s)) * (s * s)
-        return cls(
-            C, fold(unfold(problem.T, 0) * s[:, None], 0, problem.T.shape), problem.syy, weight
-        )
 
     @property
     def size(self) -> float:

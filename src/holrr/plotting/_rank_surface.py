@@ -36,8 +36,6 @@ class RankSurfaceDisplay:
         Index of the choice; for a stack, of its best single model.
     std_error : array of the shape of `surface`, optional
         Standard errors, which are drawn as a band.
-    label : str, default="held-out error"
-        Name of the error.
     others : dict, optional
         From names to errors for comparison, which are drawn as dotted lines in the panel of the
         penalty.
@@ -78,7 +76,6 @@ class RankSurfaceDisplay:
         alphas: np.ndarray,
         best_index: Sequence[int],
         std_error: np.ndarray | None = None,
-        label: str = "held-out error",
         others: Mapping[str, float] | None = None,
         screened: np.ndarray | None = None,
     ):
@@ -86,7 +83,6 @@ class RankSurfaceDisplay:
         self.alphas = alphas
         self.best_index = tuple(best_index)
         self.std_error = std_error
-        self.label = label
         self.others = dict(others or {})
         self.screened = screened
 
@@ -120,7 +116,7 @@ class RankSurfaceDisplay:
                 f"{type(estimator).__name__}, which has no cross-validated errors."
             )
         results, index = estimator.cv_results_, estimator.best_index_
-        if "mean_mse" not in results and estimator.criterion not in results:
+        if "mean_mse" not in results:
             raise ValueError(
                 "RankSurfaceDisplay needs the errors of all ranks, which files do not contain. "
                 "Draw the figure before the model is saved, or draw cv_results_['path_mse']."
@@ -128,16 +124,14 @@ class RankSurfaceDisplay:
         # Choices other than penalty and ranks, such as a kernel, are fixed at their best value.
         n_ranks = results["n_parameters"].ndim if "n_parameters" in results else 0
         lead = index[: len(index) - 1 - n_ranks]
-        key = "mean_mse" if "mean_mse" in results else estimator.criterion
         std_error = None
         if "fold_mse" in results and len(results["fold_mse"]) > 1:
             std_error = results["std_mse"][lead] / np.sqrt(len(results["fold_mse"]) - 1)
         display = cls(
-            surface=results[key][lead],
+            surface=results["mean_mse"][lead],
             alphas=results["alphas"],
             best_index=index[len(lead) :],
             std_error=std_error,
-            label="held-out error" if key == "mean_mse" else key.upper(),
             others={
                 name: getattr(estimator, attribute)
                 for name, attribute in (("mean", "null_mse_"), ("ridge", "ridge_mse_"))
@@ -189,7 +183,7 @@ class RankSurfaceDisplay:
         self.alpha_ax_ = self.figure_.add_subplot(places[n])
         self._penalty(self.alpha_ax_)
         for ax in (*self.axes_.diagonal()[:1], self.alpha_ax_):
-            ax.set_ylabel(self.label, fontsize=8)
+            ax.set_ylabel("held-out error", fontsize=8)
         for pair, place in zip(pairs, places[n + 1 :], strict=True):
             self.axes_[pair] = self.figure_.add_subplot(place)
         key = self.figure_.add_subplot(grid[-1, panels % columns :]) if n > 2 else None
@@ -305,7 +299,7 @@ class RankSurfaceDisplay:
             place = ax.inset_axes([0.02, 0.24, 0.9, 0.08])
             bar = self.figure_.colorbar(image, cax=place, orientation="horizontal")
         unit = " (%)" if self._unit() != 1 else ""
-        bar.set_label(f"{self.label}\nabove the choice{unit}", fontsize=8)
+        bar.set_label(f"held-out error\nabove the choice{unit}", fontsize=8)
         ticks = style.marks(image.norm.linear_width, image.norm.vmax)
         bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
         bar.ax.minorticks_off()
@@ -319,9 +313,7 @@ class RankSurfaceDisplay:
         return (self.surface[at].T - self.surface[self.best_index]) * self._unit()
 
     def _unit(self) -> float:
-        """Return the unit of errors: a percentage of the choice, or 1 for information criteria."""
-        if self.std_error is None and self.label != "held-out error":
-            return 1.0
+        """Return the unit of errors: a percentage of the choice, or 1 if it has no error."""
         choice = float(self.surface[self.best_index])
         return 100.0 / choice if choice > 0 else 1.0
 

@@ -15,7 +15,6 @@ import numpy as np
 from ..core.checks import BadEntryError, check_finite
 from ..core.moments import ResponseSums, sum_responses
 from ..core.namespace import namespace_of
-from ..core.sparse import is_sparse
 from ..data.arrays import (
     as_slice,
     check_inputs,
@@ -99,18 +98,12 @@ def moments_of_block(
     n_folds: int = 1,
     response_grams: bool = False,
     features: Callable[[Any], Any] | None = None,
-    double: bool = False,
 ) -> list[RunningMoments]:
     """Compute the moments of each label in a block, of the inputs or of their `features`.
 
     Samples with a negative label are left out. Without `labels`, all samples have label 0. Samples
-    without weight must also be finite. With `double`, float32 blocks are converted to float64.
+    without weight must also be finite.
     """
-    if double:
-        X, Y = (
-            np.asarray(A).astype(np.float64) if A.dtype == np.float32 and not is_sparse(A) else A
-            for A in (X, Y)
-        )
     running = [RunningMoments(response_grams) for _ in range(n_folds)]
     X = X if features is None else features(check_inputs(X))
     if labels is None:

@@ -122,16 +122,14 @@ class Stream(ABC):
         labels: np.ndarray | None,
         n_folds: int,
         response_grams: bool = False,
-        *,
-        double: bool = False,
     ) -> list[Moments]:
         """Compute the moments of the samples of each label in one pass over the data.
 
         Labels are 0 to ``n_folds - 1``, or negative for samples that are left out; None is one fold
-        with all samples. With `double`, float32 data are multiplied in float64.
+        with all samples.
         """
         self._warn_of_size(n_folds)
-        options: dict[str, Any] = {"n_folds": n_folds, "features": self.features, "double": double}
+        options: dict[str, Any] = {"n_folds": n_folds, "features": self.features}
         n_features = max(self.n_features, self.n_mapped // 2)
         task = Pass(
             partial(moments_of_block, response_grams=response_grams, **options),
@@ -141,11 +139,10 @@ class Stream(ABC):
             whole=response_grams,  # each Gram matrix needs all outputs
         )
         boxes, found = zip(*self._run(task), strict=True)
-        moments = [
+        return [
             join_outputs(boxes, [running.result() for running in fold], self.output_shape)
             for fold in zip(*found, strict=True)
         ]
-        return [replace(m, dtype=self.dtype) for m in moments] if double else moments
 
     def input_moments(self) -> Moments:
         """Compute the moments of the inputs only; the fields for the outputs have no meaning."""
@@ -229,20 +226,6 @@ class Stream(ABC):
                 f"{self.max_bytes / 2**20:.3g} MiB. Leave out features, or increase the budget "
                 f"with holrr.streaming.memory_budget."
             )
-
-    def halves(self, response_grams: bool = False) -> list[Moments]:
-        """Compute the moments of two halves of the samples with weight, for criteria without folds.
-
-        They are computed in float64 (see `fold_moments`).
-        """
-        has_weight = np.ones(self.n_samples) if self.weights is None else self.weights > 0
-        count = np.cumsum(has_weight)
-        if count[-1] < 2:
-            raise ValueError(
-                f"at least two samples of positive weight are needed; got {int(count[-1])}."
-            )
-        labels = np.where(has_weight, (2 * count > count[-1] + 1).astype(np.intp), -1)
-        return self.fold_moments(labels, 2, response_grams, double=True)
 
     def moments(self, response_grams: bool = False) -> Moments:
         """Compute the moments of all samples."""
