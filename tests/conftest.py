@@ -164,6 +164,12 @@ def set_host_entries(monkeypatch) -> Callable[[int], None]:
     return lambda n: monkeypatch.setattr("holrr.core.namespace.HOST_ENTRIES", n)
 
 
+@pytest.fixture
+def small_budget(monkeypatch) -> Callable[[int], None]:
+    """A function that sets the memory budget of searches, also below the least one."""
+    return lambda n: monkeypatch.setattr("holrr.model_selection.search.search_budget", lambda: n)
+
+
 class Limits:
     """Sizes of matrices above which other methods of the linear algebra are used."""
 

@@ -409,7 +409,6 @@ ALWAYS_BAD = {
     "kernel_params": (3,),
     "kernels": ([], [{"kernel": "triangle"}], 3),
     "landmarks": (3,),
-    "max_bytes": (-1, 0, "much"),
     "max_iter": (0, 2.5, None),
     "max_rank": (0, 2.5, "two", (1, 1), [1, 2, 3, 4]),
     "missing": ("drop", None, True),

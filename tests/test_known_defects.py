@@ -328,19 +328,21 @@ def test_a_limit_on_ranks_that_ridge_regression_beats_warns(case):
     assert any("max_rank limits" in m and "Ridge regression" in m for m in messages), messages
 
 
-def test_the_warning_about_memory_does_not_recommend_smaller_ranks():
+def test_the_warning_about_memory_does_not_recommend_smaller_ranks(small_budget):
     X, Y = linear_problem(60, 10, (12, 10))
-    with pytest.warns(UserWarning, match="max_bytes") as caught:
-        HOLRRCV(cv=3, max_bytes=100_000).fit(X, Y)
+    small_budget(100_000)
+    with pytest.warns(UserWarning, match="memory_budget") as caught:
+        HOLRRCV(cv=3).fit(X, Y)
     assert not [str(w.message) for w in caught if "set max_rank" in str(w.message)]
 
 
-@pytest.mark.parametrize(("search", "max_bytes"), [(HOLRRCV, 200_000), (LRRCV, 5_000)])
-def test_a_limit_on_memory_keeps_the_penalties_of_ridge_regression(search, max_bytes):
+@pytest.mark.parametrize(("search", "budget"), [(HOLRRCV, 200_000), (LRRCV, 5_000)])
+def test_a_limit_on_memory_keeps_the_penalties_of_ridge_regression(search, budget, small_budget):
     X, Y = linear_problem(60, 10, (12, 10), noise=5.0)
     ridge = RLSCV(cv=KFold(3)).fit(X, Y)
-    with pytest.warns(UserWarning, match="max_bytes"):
-        model = search(cv=KFold(3), max_bytes=max_bytes).fit(X, Y)
+    small_budget(budget)
+    with pytest.warns(UserWarning, match="memory_budget"):
+        model = search(cv=KFold(3)).fit(X, Y)
     assert model.ridge_mse_ <= ridge.held_out_mse_ * (1 + 1e-9)
 
 

@@ -256,7 +256,7 @@ def test_final_model_is_a_fit_of_the_best_index(selection):
 
 @pytest.mark.filterwarnings("ignore:The error surfaces of ranks")
 @pytest.mark.parametrize("selection", ["min", "stack"])
-def test_best_params_are_those_of_the_best_index_whatever_predicts(selection):
+def test_best_params_are_those_of_the_best_index_whatever_predicts(selection, small_budget):
     """Where memory caps the ranks, ridge regression of another kernel may be better than them."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(120, 2))
@@ -264,7 +264,8 @@ def test_best_params_are_those_of_the_best_index_whatever_predicts(selection):
     waves = [np.sin(3 * X @ rng.normal(size=2) + rng.uniform(0, 6)) for _ in range(30)]
     Y = 2 * low + np.stack(waves, axis=1).reshape(low.shape) + 0.1 * rng.normal(size=low.shape)
     grid = {"alphas": [0.01, 0.1, 1.0], "gammas": [0.02, 0.2, 2.0]}
-    search = KernelHOLRRCV(**grid, selection=selection, cv=3, max_bytes=680).fit(X, Y)
+    small_budget(680)
+    search = KernelHOLRRCV(**grid, selection=selection, cv=3).fit(X, Y)
     k, a, *rank = search.best_index_
     assert search.best_score_ == -search.cv_results_["mean_mse"][search.best_index_]
     assert search.best_params_ == {
@@ -379,15 +380,15 @@ def test_search_has_the_attributes_of_its_model():
 @pytest.mark.parametrize(
     ("make", "shape"),
     [
-        (partial(KernelHOLRRCV, search="exhaustive", gammas=[0.02, 0.1]), (5, 6)),
-        (partial(KernelHOLRRCV, search="pruned", gammas=[0.02, 0.1]), (15, 16)),
+        (partial(KernelHOLRRCV, gammas=[0.02, 0.1]), (5, 6)),
+        (partial(KernelHOLRRCV, gammas=[0.02, 0.1]), (15, 16)),
         (partial(KernelLRRCV, gammas=[0.02, 0.1]), (5, 6)),
         (partial(KernelHOLRRCV, kernel="linear", n_components=40, random_state=0), (5, 6)),
         (HOLRRCV, (5, 6)),
         (LRRCV, (5, 6)),
     ],
 )
-def test_full_rank_is_a_candidate_whatever_the_memory(make, shape, selection):
+def test_full_rank_is_a_candidate_whatever_the_memory(make, shape, selection, small_budget):
     """The cap on the ranks excludes error surfaces, and not ridge regression itself."""
     rng = np.random.default_rng(0)
     n = 300 if shape == (15, 16) else 90
@@ -396,7 +397,8 @@ def test_full_rank_is_a_candidate_whatever_the_memory(make, shape, selection):
     modes = 1 if "LRRCV" in repr(make) and "HOLRRCV" not in repr(make) else 3
     model = make(selection=selection, cv=3, alphas=[1e-2, 1.0, 100.0])
     n_surfaces = 3 * 5 * len(getattr(model, "gammas", None) or [1]) + 40
-    capped = clone(model).set_params(max_bytes=8 * n_surfaces * 3**modes).fit(X, Y)
+    small_budget(8 * n_surfaces * 3**modes)
+    capped = clone(model).fit(X, Y)
     assert max(capped.cv_results_["n_parameters"].shape) < 14
     surface = capped.cv_results_["mean_mse"]
     assert capped.best_score_ == -np.nanmin(surface)  # that of the best rank under the cap

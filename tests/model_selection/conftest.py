@@ -1,5 +1,7 @@
 """Problems that the tests of model selection share."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
@@ -16,3 +18,16 @@ def make_data():
         return X, np.tensordot(X, coef, 1) + noise * rng.normal(size=(n, *shape)) - 3
 
     return make
+
+
+@pytest.fixture
+def all_surfaces(monkeypatch):
+    """A context manager in which searches compute the error surfaces of all penalties."""
+
+    @contextmanager
+    def patched():
+        with monkeypatch.context() as patch:
+            patch.setattr("holrr.model_selection.pruning.is_worthwhile", lambda *args: False)
+            yield
+
+    return patched

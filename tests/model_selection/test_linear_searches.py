@@ -26,6 +26,7 @@ from holrr import (
     Moments,
 )
 from holrr.datasets import make_tensor_regression
+from holrr.streaming import memory_budget
 
 ALPHAS = [0.1, 1.0, 10.0, 100.0]
 quiet = pytest.mark.filterwarnings("ignore:The best penalty")
@@ -320,7 +321,7 @@ def test_the_default_grid_is_widened_towards_small_penalties():
 
 @quiet
 @pytest.mark.parametrize("selection", ["min", "stack"])
-def test_the_memory_budget_limits_ranks_and_not_the_grid_of_penalties(selection):
+def test_the_memory_budget_limits_ranks_and_not_the_grid_of_penalties(selection, small_budget):
     """A grid of 13 penalties can be widened three times by four, and be refined by two."""
     rng = np.random.default_rng(1)
     sizes = np.logspace(0, -3, 12)
@@ -329,11 +330,13 @@ def test_the_memory_budget_limits_ranks_and_not_the_grid_of_penalties(selection)
     expected = HOLRRCV(selection=selection).fit(X, Y).alphas_
     assert expected.size > 15
     one = 8 * 7 * 4 * 4  # 5 folds, mean and deviation, for all ranks of 12 inputs and 4 outputs
-    model = HOLRRCV(max_bytes=one * 27, selection=selection).fit(X, Y)
+    small_budget(one * 27)
+    model = HOLRRCV(selection=selection).fit(X, Y)
     np.testing.assert_array_equal(model.alphas_, expected)
     assert model.cv_results_["mean_mse"].shape == (expected.size, 4, 4)
+    small_budget(one * 27 - 1)
     with pytest.warns(UserWarning, match=r"ranks up to \(3, 3\), and ridge regression"):
-        model = HOLRRCV(max_bytes=one * 27 - 1, selection=selection).fit(X, Y)
+        model = HOLRRCV(selection=selection).fit(X, Y)
     assert model.alphas_.size > 15
     assert model.cv_results_["mean_mse"].shape == (model.alphas_.size, 3, 3)
 
@@ -347,23 +350,37 @@ def test_a_search_does_not_warn_where_the_grid_cannot_be_widened(make_data, alph
 
 
 @quiet
-def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
+def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data, small_budget):
     X, Y = make_data(d0=4, shape=(3, 2))
     budget = 8 * 4 * 7 * (2 * 2 * 2)  # 4 penalties, 5 folds, mean and deviation, ranks up to 2
     everything = HOLRRCV(ALPHAS).fit(X, Y).cv_results_
     for selection in ("min", "stack"):  # a stack needs no more
+        small_budget(budget)
         with pytest.warns(UserWarning, match=r"rank of each mode at 2.*ranks up to \(2, 2, 2\)"):
-            model = HOLRRCV(ALPHAS, max_bytes=budget, selection=selection).fit(X, Y)
+            model = HOLRRCV(ALPHAS, selection=selection).fit(X, Y)
+        small_budget(budget - 1)
         with pytest.warns(UserWarning, match=r"rank of each mode at 1.*ranks up to \(1, 1, 1\)"):
-            HOLRRCV(ALPHAS, max_bytes=budget - 1, selection=selection).fit(X, Y)
+            HOLRRCV(ALPHAS, selection=selection).fit(X, Y)
         for key in ("fold_mse", "mean_mse"):
             np.testing.assert_allclose(
                 model.cv_results_[key], everything[key][..., :2, :2, :2], rtol=1e-9
             )
-    with pytest.raises(ValueError, match=r"no candidate rank fits into max_bytes"):
-        HOLRRCV(ALPHAS, max_bytes=10).fit(X, Y)
-    with pytest.raises(ValueError, match=r"no candidate rank fits into max_bytes"):
-        HOLRRCV(ALPHAS, ranks=[(4, 1, 1)], max_bytes=budget // 4, selection="min").fit(X, Y)
+    small_budget(10)
+    with pytest.raises(ValueError, match=r"no candidate rank fits into the memory budget of 10"):
+        HOLRRCV(ALPHAS).fit(X, Y)
+
+
+@quiet
+def test_searches_obey_the_memory_budget_of_the_library():
+    """Surfaces of 1 MiB are always computed, and a smaller budget caps larger ones."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 30)), rng.normal(size=(60, 20, 20))
+    for model in (HOLRRCV([1.0, 10.0]), KernelHOLRRCV([1.0, 10.0], kernel="linear")):
+        with memory_budget(2**10), pytest.warns(UserWarning, match="memory budget of 1,048,576"):
+            capped = clone(model).fit(X, Y).cv_results_["mean_mse"]
+        assert max(capped.shape) < 25
+        assert max(clone(model).fit(X, Y).cv_results_["mean_mse"].shape) > 20
+        assert 8 * 7 * capped.size <= 2**20
 
 
 # ---------------------------------------------------------------- bad input
@@ -397,7 +414,6 @@ def test_ranks_are_capped_where_the_surfaces_exceed_the_budget(make_data):
         ({"selection": lambda results: (0, 99, 0, 0)}, "must return an int or a tuple"),
         ({"selection": lambda results: None}, "must return an int or a tuple"),
         ({"selection": lambda results: 10**9}, "must return an int or a tuple"),
-        ({"max_bytes": -1}, "max_bytes"),
     ],
 )
 @quiet

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from holrr import HOLRRCV, LRRCV, KernelHOLRRCV
 from holrr.datasets import make_tensor_regression
@@ -79,6 +80,13 @@ def test_the_choice_is_the_best_of_searches_over_single_penalties(name, weighted
     assert_allclose(screened[near], least[near], rtol=0.02)
 
 
+def both(model, X, Y, all_surfaces):
+    """Fit a search that computes all surfaces, and one that skips some."""
+    with all_surfaces():
+        full = clone(model).fit(X, Y)
+    return full, clone(model).fit(X, Y)
+
+
 def assert_same_choice(pruned, full):
     assert computed(full).all()
     assert not computed(pruned).all()
@@ -97,37 +105,31 @@ def assert_same_choice(pruned, full):
 
 @pytest.mark.parametrize("selection", ["stack", "1se"])
 @pytest.mark.parametrize("name", ["tall", "wide", "matrices", "kernels"])
-def test_every_selection_makes_the_choice_of_an_exhaustive_search(name, selection):
+def test_every_selection_makes_the_choice_of_a_search_over_all(name, selection, all_surfaces):
     make_model, shape, parameters = PROBLEMS[name]
     X, Y = make(*shape, seed=2)
-    full, pruned = (
-        make_model(**parameters, cv=3, selection=selection, search=search).fit(X, Y)
-        for search in ("exhaustive", "pruned")
-    )
+    model = make_model(**parameters, cv=3, selection=selection)
+    full, pruned = both(model, X, Y, all_surfaces)
     assert_same_choice(pruned, full)
     assert_allclose(pruned.predict(X), full.predict(X), atol=1e-8 * np.abs(Y).max())
 
 
 @pytest.mark.parametrize("snr", [0.3, 30.0])
-def test_large_ranks_and_every_noise_make_the_same_choice(snr):
+def test_large_ranks_and_every_noise_make_the_same_choice(snr, all_surfaces):
     X, Y = make_tensor_regression(
         90, n_features=36, output_shape=(24, 15), rank=(20, 12, 9), snr=snr, random_state=3
     )
-    full, pruned = (
-        HOLRRCV(ALPHAS, selection="min", search=s).fit(X, Y) for s in ("exhaustive", "pruned")
-    )
+    full, pruned = both(HOLRRCV(ALPHAS, selection="min"), X, Y, all_surfaces)
     assert_same_choice(pruned, full)
 
 
-def test_small_penalties_are_tried_although_larger_ones_have_a_local_minimum():
+def test_small_penalties_are_tried_although_larger_ones_have_a_local_minimum(all_surfaces):
     X, Y = make_tensor_regression(
         72, n_features=54, output_shape=(88,), rank=(3, 3), snr=2.7, random_state=840
     )
     X, Y = X * np.logspace(0, -2, 54), np.tanh(Y / Y.std()).reshape(72, 22, 4)
     alphas = np.logspace(-8, 2, 31)
-    full, pruned = (
-        HOLRRCV(alphas, selection="min", search=s).fit(X, Y) for s in ("exhaustive", "pruned")
-    )
+    full, pruned = both(HOLRRCV(alphas, selection="min"), X, Y, all_surfaces)
     assert_same_choice(pruned, full)
 
 
@@ -138,7 +140,7 @@ def test_the_display_draws_the_surfaces_that_were_computed():
     assert display.axes_.shape == (3, 3)
 
 
-def test_small_problems_and_callables_are_searched_exhaustively():
+def test_searches_of_small_problems_and_callables_compute_all_surfaces():
     make_model, shape, parameters = PROBLEMS["tall"]
     X, Y = make(*shape)
     chosen = make_model(**parameters, selection=lambda results: int(np.argmin(results["mean_mse"])))

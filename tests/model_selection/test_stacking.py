@@ -269,10 +269,11 @@ def test_weights_of_samples_are_repetitions_in_a_stack(make):
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (6, 5, 4)], ids=str)
-def test_memory_that_caps_the_ranks_leaves_ridge_regression_among_the_parts(shape):
+def test_memory_that_caps_the_ranks_leaves_ridge_regression_among_the_parts(shape, small_budget):
     X, Y = noisy(60, 6, shape)
+    small_budget(2000)
     with pytest.warns(UserWarning, match="caps the rank of each mode at"):
-        model = HOLRRCV(ALPHAS, max_bytes=2000).fit(X, Y)
+        model = HOLRRCV(ALPHAS).fit(X, Y)
     assert None in model.stack_ranks_
     assert_allclose(model.predict(X), mixture(model, X, Y), rtol=1e-8, atol=1e-8)
 

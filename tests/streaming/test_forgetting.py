@@ -23,6 +23,7 @@ from holrr import (
     save,
     standard_errors,
 )
+from holrr.streaming import memory_budget
 from problems import assert_same_state, toy
 
 FIELDS = ("mean_x", "mean_y", "Sxx", "Sxy", "syy", "squares", "weight")
@@ -279,7 +280,8 @@ def test_moments_that_lack_outputs_come_from_every_kind_of_data(tmp_path):
         (scipy.sparse.csr_array(X), Y),
         (da.from_array(X, chunks=(25, 5)), da.from_array(Y, chunks=(25, 2, 4))),
     ):
-        found = Moments.from_arrays(x, y, missing="ignore", max_bytes=2**13)
+        with memory_budget(2**13):
+            found = Moments.from_arrays(x, y, missing="ignore")
         np.testing.assert_array_equal(found.missing_outputs, np.isnan(Y[0]))
         for name in FIELDS:
             value = getattr(expected, name)

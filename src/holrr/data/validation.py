@@ -248,7 +248,6 @@ def open_data(
     y: Any,
     sample_weight: Any = None,
     *,
-    max_bytes: int | None = None,
     missing: str = "raise",
 ) -> tuple[Samples | Stream, Names]:
     """Check data without an estimator, and return them with their names.
@@ -257,18 +256,16 @@ def open_data(
     ----------
     X, y, sample_weight
         As in `fit`.
-    max_bytes : int, optional
-        Memory budget of a stream. The default is the current memory budget.
     missing : {"raise", "ignore"}
         Whether outputs may be missing. With "ignore", masked outputs become NaN.
     """
     data = unlabel(SimpleNamespace(missing=missing), X, y, sample_weight)
     data, names = _named(data, drop=False)
-    return _open(data, True, max_bytes), names
+    return _open(data, True), names
 
 
-def _open(data: Unlabelled, first: bool, max_bytes: int | None = None) -> Samples | Stream:
-    stream = open_stream(data.X, data.y, data.sample_weight, max_bytes)
+def _open(data: Unlabelled, first: bool) -> Samples | Stream:
+    stream = open_stream(data.X, data.y, data.sample_weight)
     return _samples(data, first) if stream is None else stream
 
 

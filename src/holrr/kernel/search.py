@@ -57,7 +57,6 @@ class KernelSearch(Search):
     _estimator: type
     subspaces: str = "fitted"
     refine: bool = False
-    search: str = "exhaustive"
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         """Return the grid of ranks for coefficients of this shape."""
@@ -146,8 +145,7 @@ class KernelSearch(Search):
             alphas=check_penalties(self.alphas, "alphas"),
             selection=resolve_selection(self),
             subspaces=self.subspaces,
-            max_bytes=self.max_bytes,
-            prune=pruned_surface if self.search == "pruned" else None,
+            prune=pruned_surface,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             fit_intercept=self.fit_intercept,
@@ -266,8 +264,6 @@ class KernelRLSCV(KernelSearch):
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    max_bytes : float, default=2**30
-        Memory budget, in bytes, of the error surfaces of all folds.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -384,7 +380,6 @@ class KernelRLSCV(KernelSearch):
         n_components=None,
         landmarks=None,
         random_state=None,
-        max_bytes=2**30,
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
@@ -408,7 +403,6 @@ class KernelRLSCV(KernelSearch):
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
-        self.max_bytes = max_bytes
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -494,16 +488,6 @@ class KernelLRRCV(KernelSearch):
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    max_bytes : float, default=2**30
-        Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
-        deviation. If the surfaces need more, the search caps all ranks at the largest common number
-        that fits, and warns. Ridge regression (full rank) stays a candidate.
-    search : {"pruned", "exhaustive"}, default="pruned"
-        Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
-        surfaces of all kernels and penalties. "pruned" skips some of them in problems with more
-        than 192 input directions and more than 192 outputs, or with more than 30 pairs of kernel
-        and penalty if the modes are long. It still computes all surfaces with a callable
-        `selection`, lists of large ranks, or data on accelerators. See docs/model_selection.md.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -642,8 +626,6 @@ class KernelLRRCV(KernelSearch):
         n_components=None,
         landmarks=None,
         random_state=None,
-        max_bytes=2**30,
-        search="pruned",
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
@@ -669,8 +651,6 @@ class KernelLRRCV(KernelSearch):
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
-        self.max_bytes = max_bytes
-        self.search = search
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -771,16 +751,6 @@ class KernelHOLRRCV(KernelSearch):
         Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    max_bytes : float, default=2**30
-        Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
-        deviation. If the surfaces need more, the search caps all ranks at the largest common number
-        that fits, and warns. Ridge regression (full rank) stays a candidate.
-    search : {"pruned", "exhaustive"}, default="pruned"
-        Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
-        surfaces of all kernels and penalties. "pruned" skips some of them in problems with more
-        than 192 input directions and more than 192 outputs, or with more than 30 pairs of kernel
-        and penalty if the modes are long. It still computes all surfaces with a callable
-        `selection`, lists of large ranks, or data on accelerators. See docs/model_selection.md.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -944,8 +914,6 @@ class KernelHOLRRCV(KernelSearch):
         n_components=None,
         landmarks=None,
         random_state=None,
-        max_bytes=2**30,
-        search="pruned",
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
@@ -975,8 +943,6 @@ class KernelHOLRRCV(KernelSearch):
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
-        self.max_bytes = max_bytes
-        self.search = search
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose

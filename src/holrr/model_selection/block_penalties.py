@@ -32,6 +32,7 @@ from ..core.moments import CentredMoments
 from ..core.namespace import to_numpy
 from ..core.threads import limit_threads
 from ..data.blocks import InputBlocks
+from ..streaming.budget import search_budget
 from .folds import FoldData, column_squares, n_different, sides_of_fold
 
 __all__ = ["BlockPenalties", "block_errors", "find_block_penalties"]
@@ -92,7 +93,6 @@ def block_errors(
     data: FoldData,
     blocks: InputBlocks,
     scale: np.ndarray | None,
-    max_bytes: float = math.inf,
     over: Map = map,
 ) -> ErrorOf:
     """Return the function from logarithms of penalties to the held-out error and its gradient.
@@ -105,15 +105,12 @@ def block_errors(
         Blocks of inputs.
     scale : array of shape (n_columns,), or None
         Factors of the inputs.
-    max_bytes : float
-        Memory budget of the Gram matrices of all blocks, used if there are fewer samples than
-        inputs. If they need more, they are computed again in every step.
     over : callable
         Function such as `map` that applies a function to all folds.
     """
     index, n_blocks = blocks.index, len(blocks)
     if data.everything is not None and data.n_train < data.n_features:
-        return _DualError(data, blocks, scale, max_bytes, over)
+        return _DualError(data, blocks, scale, over)
     data.prepare()
     folds = [_PrimalFold.of(*_moments(data, fold), scale) for fold in range(data.n_folds)]
 
@@ -195,12 +192,14 @@ class _PrimalFold:
 class _DualError:
     """Held-out error of all folds from Gram matrices of the samples, one for each block.
 
+    If these matrices exceed the memory budget, they are computed again in every step.
+
     Centring and weighting are linear. With linear maps ``T`` and ``V`` from all samples to training
     and held-out samples, a fold needs ``T K T'`` and ``V K T'``.
 
     Parameters
     ----------
-    data, blocks, scale, max_bytes, over
+    data, blocks, scale, over
         Parameters of `block_errors`.
     """
 
@@ -209,7 +208,6 @@ class _DualError:
         data: FoldData,
         blocks: InputBlocks,
         scale: np.ndarray | None,
-        max_bytes: float,
         over: Map,
     ) -> None:
         samples, self._over = data.everything, over
@@ -222,7 +220,7 @@ class _DualError:
         n = X.shape[0]
         self._parts = [X[:, blocks.columns(b)] for b in range(len(blocks))]
         self._grams: np.ndarray | None = None
-        if 8 * len(blocks) * n * n <= max_bytes:
+        if 8 * len(blocks) * n * n <= search_budget():
             self._grams = np.stack([A @ A.T for A in self._parts])
         w = np.ones(n) if samples.w is None else to_numpy(samples.w)
         folds = [data.rows(fold) for fold in range(data.n_folds)]
@@ -321,14 +319,13 @@ def find_block_penalties(
     data: FoldData,
     blocks: InputBlocks,
     scale: np.ndarray | None,
-    max_bytes: float = math.inf,
     n_jobs: int = 1,
 ) -> BlockPenalties | None:
     """Find the penalties of blocks with the least held-out error of ridge regression.
 
     Parameters
     ----------
-    data, blocks, scale, max_bytes
+    data, blocks, scale
         Parameters of `block_errors`.
     n_jobs : int
         Number of folds that run in parallel, each with one thread.
@@ -347,7 +344,7 @@ def find_block_penalties(
     common = float(squares.sum()) / min(data.n_features, n_train)
     with limit_threads(1), ThreadPoolExecutor(n_jobs) as pool:
         over = pool.map if n_jobs > 1 else map
-        finder = _Search(block_errors(data, blocks, scale, max_bytes, over), mean)
+        finder = _Search(block_errors(data, blocks, scale, over), mean)
         starts = [
             finder.best_of([np.full(len(blocks), common * t) for t in _START]),
             finder.best_of([mean * t for t in _START]),

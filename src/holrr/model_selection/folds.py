@@ -38,6 +38,7 @@ from ..core.tensor import multi_mode_product, unfold
 from ..data.arrays import as_slice, take
 from ..data.validation import Samples
 from ..linear.fit import LinearOptions, fit_data, fit_moments
+from ..streaming.budget import search_budget
 from ..streaming.moments import Moments
 from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
@@ -326,13 +327,13 @@ def sample_data(
     fit_intercept: bool = True,
     response_grams: bool = False,
     solver: str = "auto",
-    max_bytes: float = math.inf,
 ) -> FoldData:
     """Return the data of folds from samples in memory.
 
-    If the folds partition the data, the moments of each fold are computed once, and the training
-    moments are merged from the moments of the other folds (and not computed by subtraction). The
-    moments of other splits are computed for each split. The samples are decomposed without moments
+    If the folds partition the data and the moments of all folds fit into the memory budget, the
+    moments of each fold are computed once, and the training moments are merged from the moments of
+    the other folds (and not computed by subtraction). Otherwise the moments are computed for each
+    split. The samples are decomposed without moments
     if the solver is "svd", or if it is "auto" and there are fewer training samples than features.
 
     Parameters
@@ -347,8 +348,6 @@ def sample_data(
         Whether to compute the Gram matrices of the output modes.
     solver : {"auto", "cholesky", "eigh", "svd"}
         Factorisation that solves the problems.
-    max_bytes : float
-        Memory budget. If the moments of all folds need more, they are computed one fold at a time.
     """
     n_features = data.n_features
 
@@ -362,7 +361,7 @@ def sample_data(
         # Moments of each fold, of all preceding folds, and of its complement.
         held = 3 * len(splits) * 8 * n_features * math.prod(data.output_shape)
         tall = any(not is_wide(train.size) for train, _ in splits)
-        if not (tall and held <= max_bytes and is_partition(splits, data.n_samples)):
+        if not (tall and held <= search_budget() and is_partition(splits, data.n_samples)):
             return None
         with _located(data):
             parts = [_moments_of(data, test, response_grams) for _, test in splits]

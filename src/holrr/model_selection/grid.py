@@ -79,7 +79,7 @@ class RankGrid:
             listed = tuple((min(R[0], limit), *R[1:]) for R in listed)
         return RankGrid((limit, *self.caps[1:]), listed)
 
-    def within_budget(self, n_surfaces: int, max_bytes: float) -> RankGrid:
+    def within_budget(self, n_surfaces: int, max_bytes: int) -> RankGrid:
         """Cap all ranks at the largest common number whose error surfaces fit into the budget."""
         room = int(max_bytes // (8 * n_surfaces))
         if math.prod(self.caps) <= room:
@@ -95,14 +95,15 @@ class RankGrid:
         if cap == 0 or listed == ():
             raise ValueError(
                 f"The error surfaces of ranks up to {self.caps} need {needed:,} bytes, and no "
-                f"candidate rank fits into max_bytes={max_bytes:,.0f}. Increase max_bytes, or "
-                f"reduce the ranks or the number of alphas."
+                f"candidate rank fits into the memory budget of {max_bytes:,} bytes. Increase the "
+                f"budget with holrr.streaming.memory_budget, or reduce the ranks or the number of "
+                f"alphas."
             )
         warn(
             f"The error surfaces of ranks up to {self.caps} need {needed:,} bytes, more than "
-            f"max_bytes={max_bytes:,.0f}. The search caps the rank of each mode at {cap} and tries "
-            f"ranks up to {caps}, and ridge regression, which has full rank. Increase max_bytes to "
-            f"try the other ranks."
+            f"the memory budget of {max_bytes:,}. The search caps the rank of each mode at {cap} "
+            f"and tries ranks up to {caps}, and ridge regression, which has full rank. To try the "
+            f"other ranks, increase the budget with holrr.streaming.memory_budget."
         )
         return RankGrid(caps, listed)
 

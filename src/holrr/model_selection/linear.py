@@ -89,9 +89,7 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
     "cv": ["cv_object"],
     "selection": [StrOptions({"auto", "stack", "min", "1se"}), callable],
-    "max_bytes": [Interval(Real, 0, None, closed="neither")],
     "own_alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
-    "search": [StrOptions({"pruned", "exhaustive"})],
     "keep_held_out": ["boolean"],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
@@ -331,7 +329,6 @@ class LinearSearch(Search):
     selection: Any
     fit_intercept: bool
     solver: str
-    max_bytes: float
     missing: str
     output_weight: Any
     input_rank: Any
@@ -343,7 +340,6 @@ class LinearSearch(Search):
     loss: str = "squared"
     subspaces: str = "fitted"
     refine: bool = False
-    search: str = "exhaustive"
     alpha_per_output: bool = False
 
     predict_blocks = block_parts.predict_blocks
@@ -521,7 +517,6 @@ class LinearSearch(Search):
             fit_intercept=self.fit_intercept,
             response_grams=self.subspaces == "response",
             solver=self.solver,
-            max_bytes=self.max_bytes,
         )
 
     def _search_incomplete(
@@ -637,8 +632,7 @@ class LinearSearch(Search):
             alphas=check_penalties(self.alphas, "alphas"),
             selection=resolve_selection(self),
             subspaces=self.subspaces,
-            max_bytes=self.max_bytes,
-            prune=pruned_surface if self.search == "pruned" else None,
+            prune=pruned_surface,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             fit_intercept=self.fit_intercept,
@@ -759,9 +753,6 @@ class RLSCV(LinearSearch):
     loss : {"squared", "huber"}, default="squared"
         Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
         get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
-    max_bytes : float, default=2**30
-        Memory budget, in bytes, of the moments of all folds. If the moments need more, the search
-        computes them one fold at a time.
     missing : {"raise", "ignore"}, default="raise"
         How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
         leaves missing values out of fits and held-out errors, which are exact for every penalty.
@@ -929,7 +920,6 @@ class RLSCV(LinearSearch):
         alpha_per_output=False,
         fit_intercept=True,
         solver="auto",
-        max_bytes=2**30,
         loss="squared",
         missing="raise",
         output_weight=None,
@@ -953,7 +943,6 @@ class RLSCV(LinearSearch):
         self.alpha_per_output = alpha_per_output
         self.fit_intercept = fit_intercept
         self.solver = solver
-        self.max_bytes = max_bytes
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
@@ -1022,17 +1011,6 @@ class LRRCV(LinearSearch):
         factorises `X`. "auto" chooses by the shape and the condition number of `X`, see `RLS`.
         Folds and stacks use "eigh" in place of "cholesky", since one eigendecomposition serves all
         penalties.
-    max_bytes : float, default=2**30
-        Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
-        deviation. If the surfaces need more, the search caps all ranks at the largest common value
-        that fits into the budget, and warns. Ridge regression (full rank) stays a candidate.
-    search : {"pruned", "exhaustive"}, default="pruned"
-        Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
-        surfaces of all penalties. "pruned" skips some of them in problems with more than 192 input
-        directions and more than 192 outputs, or with more than 30 candidates (pairs of a penalty
-        and a design of the inputs) if the modes are long. It still computes all surfaces with a
-        callable `selection`, lists of large ranks, missing outputs, or data on accelerators. See
-        docs/model_selection.md.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
         get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
@@ -1216,8 +1194,6 @@ class LRRCV(LinearSearch):
         selection="auto",
         fit_intercept=True,
         solver="auto",
-        max_bytes=2**30,
-        search="pruned",
         loss="squared",
         missing="raise",
         output_weight=None,
@@ -1242,8 +1218,6 @@ class LRRCV(LinearSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.solver = solver
-        self.max_bytes = max_bytes
-        self.search = search
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
@@ -1326,17 +1300,6 @@ class HOLRRCV(LinearSearch):
         factorises `X`. "auto" chooses by the shape and the condition number of `X`, see `RLS`.
         Folds and stacks use "eigh" in place of "cholesky", since one eigendecomposition serves all
         penalties.
-    max_bytes : float, default=2**30
-        Memory budget, in bytes, of the error surfaces of all folds, their mean and their standard
-        deviation. If the surfaces need more, the search caps all ranks at the largest common value
-        that fits into the budget, and warns. Ridge regression (full rank) stays a candidate.
-    search : {"pruned", "exhaustive"}, default="pruned"
-        Whether to skip error surfaces that cannot contain the choice. "exhaustive" computes the
-        surfaces of all penalties. "pruned" skips some of them in problems with more than 192 input
-        directions and more than 192 outputs, or with more than 30 candidates (pairs of a penalty
-        and a design of the inputs) if the modes are long. It still computes all surfaces with a
-        callable `selection`, lists of large ranks, missing outputs, or data on accelerators. See
-        docs/model_selection.md.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
         get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
@@ -1424,7 +1387,7 @@ class HOLRRCV(LinearSearch):
           fold;
         - ``alphas``, and ``n_parameters``, of shape (R0, ..., Rp);
         - ``null_mse``, ``ridge_mse`` and ``held_out_mse``: the values of the attributes;
-        - with a pruned search: NaN at penalties that were not computed, and ``screened_mse``, of
+        - in large searches: NaN at penalties that cannot be chosen, and ``screened_mse``, of
           shape (n_alphas,): the approximate least error at each penalty, NaN far from the best
           penalties;
         - with `output_weight`: ``unweighted_mse``, the held-out error of the choice with equal
@@ -1532,8 +1495,8 @@ class HOLRRCV(LinearSearch):
 
     ``alpha_ == alphas_[best_index_[0]]`` and ``best_score_ == -mean_mse[best_index_]``. With an
     axis of candidates (see `cv_results_`), the penalty is the second index. There is one exception:
-    with ``selection="min"``, if `max_bytes` caps the ranks and ridge regression has a lower error,
-    the search chooses ridge regression. `alpha_` and `held_out_mse_` are then those of ridge
+    with ``selection="min"``, if the memory budget caps the ranks and ridge regression has a lower
+    error, the search chooses ridge regression. `alpha_` and `held_out_mse_` are then those of ridge
     regression.
 
     References
@@ -1581,8 +1544,6 @@ class HOLRRCV(LinearSearch):
         selection="auto",
         fit_intercept=True,
         solver="auto",
-        max_bytes=2**30,
-        search="pruned",
         loss="squared",
         missing="raise",
         output_weight=None,
@@ -1611,8 +1572,6 @@ class HOLRRCV(LinearSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.solver = solver
-        self.max_bytes = max_bytes
-        self.search = search
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
@@ -1780,7 +1739,7 @@ def _block_penalties(
         return None
     assert plan.blocks is not None
     scale = plan.design.scale
-    return find_block_penalties(data, plan.blocks, scale, options.max_bytes, grid(scale)[1])
+    return find_block_penalties(data, plan.blocks, scale, grid(scale)[1])
 
 
 def _own_inputs(

@@ -27,6 +27,7 @@ from ..core.tensor import Tucker
 from ..core.threads import few_threads_for, limit_threads, n_threads_for
 from ..core.warn import warn
 from ..progress import Progress, progress
+from ..streaming.budget import search_budget
 from .folds import Folds, Problems
 from .grid import MOST_ADDED, RankGrid, parameter_counts, refined, warn_at_edge
 from .intervals import Calibration, calibrate, held_out_predictions, own_noise
@@ -85,7 +86,7 @@ class SearchOptions:
         Function from a rank, with one entry for each mode that is reduced, to its structure.
     alphas : array of shape (n_alphas,), or None
         Penalties in the units of the user's data; None scales them to the data.
-    selection, subspaces, max_bytes, n_jobs, verbose, fit_intercept
+    selection, subspaces, n_jobs, verbose, fit_intercept
         Parameters of `HOLRRCV`. The selection is resolved: it is "stack" only if ranks can be
         mixed.
     prune : callable or None
@@ -104,7 +105,6 @@ class SearchOptions:
     alphas: np.ndarray | None = None
     selection: Any = "stack"
     subspaces: str = "fitted"
-    max_bytes: float = 2**30
     prune: Callable[..., Any] | None = None
     n_jobs: int | None = None
     verbose: Any = False
@@ -486,7 +486,7 @@ def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> RankGrid:
     # Number of arrays of the size of a surface in the results of each penalty.
     kept = folds.n_candidates * (folds.n_folds + 2)
     grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
-    return grid.within_budget(n_alphas * kept, options.max_bytes)
+    return grid.within_budget(n_alphas * kept, search_budget())
 
 
 def over_folds(n_folds: int, run: Callable[[int], Any], n_jobs: int) -> list[Any]:
@@ -691,9 +691,9 @@ def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOp
     """Choose ridge regression if it is better and only the memory budget excluded full rank.
 
     The errors of ridge regression do not need an error surface. Full rank therefore stays a
-    candidate if `max_bytes` caps the ranks, but not if the user does. A stack includes the ridge
-    regression of its own candidate (kernel), so only the ridge regression of another candidate can
-    replace it.
+    candidate if the memory budget caps the ranks, but not if the user does. A stack includes the
+    ridge regression of its own candidate (kernel), so only the ridge regression of another
+    candidate can replace it.
 
     Parameters
     ----------

@@ -227,16 +227,14 @@ def _compute(trees: Sequence[Delayed], n_tasks: int) -> list[Any]:
 # ---------------------------------------------------------------- predictions
 
 
-def map_lazily(
-    model: Any, X: Any, method: str, shape: Sequence[int], max_bytes: int | None = None
-) -> Any:
+def map_lazily(model: Any, X: Any, method: str, shape: Sequence[int]) -> Any:
     """Return the results of a method of a fitted model, of this shape, as a lazy Dask array.
 
     The method must accept checked inputs in memory. Chunks of samples are split if a chunk of the
-    result would exceed a quarter of `max_bytes` (by default, of the memory budget). Chunks of equal
+    result would exceed a quarter of the memory budget. Chunks of equal
     size are split into chunks of equal size, so that the result can be stored without rechunking.
     """
-    most = max(1, check_budget(max_bytes) // (32 * max(1, math.prod(shape))))
+    most = max(1, check_budget() // (32 * max(1, math.prod(shape))))
     X = known_chunks(X, "X")
     samples = cut_samples(X.chunks[0], most)
     dtype = np.dtype(str(model.tucker_.core.dtype).removeprefix("torch."))

@@ -106,7 +106,6 @@ class Moments(CentredMoments):
         sample_weight: Any = None,
         response_grams: bool = False,
         *,
-        max_bytes: int | None = None,
         missing: str = "raise",
     ) -> Moments:
         """Compute the moments of the samples in `X` and `Y`.
@@ -114,7 +113,8 @@ class Moments(CentredMoments):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Inputs.
+            Inputs. Memory maps, HDF5 and Zarr arrays are read in blocks within the memory budget,
+            see `holrr.streaming.memory_budget`. Dask arrays are reduced on the active scheduler.
         Y : array of shape (n_samples, d1, ..., dp)
             Outputs.
         sample_weight : array of shape (n_samples,), optional
@@ -122,10 +122,6 @@ class Moments(CentredMoments):
         response_grams : bool, default=False
             Whether to compute the Gram matrices of the output modes, for
             ``subspaces="response"``.
-        max_bytes : int, optional
-            Approximate memory of a pass over data on disk, besides the moments. The default is
-            512 MiB. Memory maps, HDF5 and Zarr arrays are read in blocks, and Dask arrays are
-            reduced on the active scheduler.
         missing : {"raise", "ignore"}, default="raise"
             How to handle NaN in `Y`. "raise" raises an error. "ignore" leaves out outputs that are
             missing in every sample. An output that is missing in some samples only always raises an
@@ -141,7 +137,7 @@ class Moments(CentredMoments):
 
         if missing not in ("raise", "ignore"):
             raise ValueError(f"missing must be 'raise' or 'ignore'; got {missing!r}.")
-        data, names = open_data(X, Y, sample_weight, max_bytes=max_bytes, missing=missing)
+        data, names = open_data(X, Y, sample_weight, missing=missing)
         left_out = None
         if missing == "ignore":
             data, left_out = complete_outputs(data)

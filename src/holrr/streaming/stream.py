@@ -237,14 +237,12 @@ class Stream(ABC):
         return 8 * self.n_features * math.prod(self.output_shape) > self.max_bytes // 4
 
 
-def open_stream(
-    X: Any, Y: Any, sample_weight: Any = None, max_bytes: int | None = None
-) -> Stream | None:
+def open_stream(X: Any, Y: Any, sample_weight: Any = None) -> Stream | None:
     """Return a stream for data on disk or of Dask and for sparse inputs, and None otherwise.
 
     Data on disk that fit into a quarter of the memory budget are read, without a stream.
     """
-    budget = check_budget(max_bytes)
+    budget = check_budget()
     if is_sparse(X):
         from .sparse import SparseStream
 
