@@ -371,7 +371,6 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "penalty": (4.0,),
     "random_state": (3,),
     "rank": (1,),
-    "ranks": ([(1, 1, 1)], [1]),
     "refine": (True, False),
     "selection": ("min", "1se", "auto"),
     "solver": ("svd", "cholesky", "eigh"),

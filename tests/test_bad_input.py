@@ -426,9 +426,7 @@ ALWAYS_BAD = {
     "penalty": (-1.0, NAN, INF, "much", None),
     "random_state": ("seed", -1),
     "rank": (0, -3, 2.5, "two", True, NAN, {"a": 1}),
-    "ranks": ([], 0, "two", [(1, 1)], [0], 2.5),
     "refine": ("yes",),
-    "search": ("quick", True),
     "selection": ("best", 3),
     "solver": ("magic", None),
     "subspaces": ("other", None),
@@ -438,8 +436,8 @@ ALWAYS_BAD = {
 }
 # The parameters of a kernel are used in predictions, too.
 KERNEL = ("kernel", "gamma", "degree", "coef0", "kernel_params")
-# Messages with another name: `ranks` can still stand for `max_rank`.
-MESSAGES = {"cv": "n_splits|cv", "ranks": "ranks|max_rank"}
+# Messages with another name.
+MESSAGES = {"cv": "n_splits|cv"}
 # One row for each public class, and its parameters.
 ROW_OF = {type(row.estimator): row for row in reversed(ROWS)}
 PARAMETERS = [

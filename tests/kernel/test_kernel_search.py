@@ -322,22 +322,12 @@ def test_bad_candidates_raise(params, message):
 # ---------------------------------------------------------------- ranks, selection, solvers
 
 
-def test_max_rank_caps_the_ranks_and_ranks_are_the_only_candidates():
+def test_max_rank_caps_the_ranks():
     X, Y = smooth()
     shared = {"gammas": 0.1, "cv": 3}
     capped = KernelHOLRRCV(ALPHAS, max_rank=(3, 2, 2), **shared).fit(X, Y)
     assert capped.cv_results_["mean_mse"].shape == (1, 3, 3, 2, 2)
-    listed = KernelHOLRRCV(ALPHAS, ranks=[(1, 1, 1), (3, 2, 2)], selection="min", **shared).fit(
-        X, Y
-    )
-    assert listed.rank_ in [(1, 1, 1), (3, 2, 2)]
-    for rank in [(1, 1, 1), (3, 2, 2)]:
-        entry = (0, slice(None), *(R - 1 for R in rank))
-        found, expected = (m.cv_results_["mean_mse"][entry] for m in (listed, capped))
-        assert_allclose(found, expected, rtol=1e-9)
     assert KernelLRRCV(ALPHAS, max_rank=2, **shared).fit(X, Y).rank_ <= 2
-    with pytest.raises(ValueError, match="max_rank and ranks cannot be combined"):
-        KernelHOLRRCV(ALPHAS, ranks=[(1, 1, 1)], max_rank=2, **shared).fit(X, Y)
 
 
 def test_automatic_selection_stacks_unless_fits_are_refined():

@@ -73,24 +73,6 @@ def test_the_largest_training_set_limits_the_input_rank():
 
 
 @pytest.mark.parametrize(
-    ("make", "ranks"),
-    [
-        *((make, [(1, 1, 1), (3, 2, 2)]) for make in MULTILINEAR),
-        *((make, [1, 3]) for make in MATRIX),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:The best penalty")
-def test_a_list_of_ranks_has_the_only_candidates(make, ranks):
-    found = searched(make, ranks=ranks)
-    surface = found.cv_results_["mean_mse"]
-    listed = [tuple(np.atleast_1d(R)) for R in ranks]
-    finite = np.isfinite(surface).reshape(-1, *surface.shape[surface.ndim - len(listed[0]) :])
-    assert {tuple(i + 1) for i in np.argwhere(finite.all(axis=0))} == set(listed)
-    assert np.isfinite(surface).sum() == len(listed) * finite.shape[0]
-    assert tuple(np.atleast_1d(found.rank_)) in listed
-
-
-@pytest.mark.parametrize(
     ("make", "parameters", "message"),
     [
         (HOLRRCV, {"max_rank": 0}, "max_rank=0.*at least 1"),

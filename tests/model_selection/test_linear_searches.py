@@ -203,43 +203,20 @@ def test_default_penalties_scale_with_the_inputs_and_the_weights(make_data):
 
 
 @quiet
-def test_capped_and_listed_ranks_have_the_errors_of_the_full_surface(make_data):
+def test_capped_ranks_have_the_errors_of_the_full_surface(make_data):
     X, Y = make_data(d0=4, shape=(3, 2))
     everything = HOLRRCV(ALPHAS).fit(X, Y).cv_results_["fold_mse"]
     capped = HOLRRCV(ALPHAS, max_rank=(3, 2, None)).fit(X, Y).cv_results_["fold_mse"]
     np.testing.assert_allclose(capped, everything[:, :, :3, :2, :2], rtol=1e-9)
-    listed = HOLRRCV(ALPHAS, ranks=[(1, 1, 1), (3, 1, 2), (2, 3, 1)]).fit(X, Y)
-    errors = listed.cv_results_["fold_mse"]
-    assert errors.shape == (5, 4, 3, 3, 2)
-    assert np.isfinite(errors).sum() == 5 * 4 * 3
-    for rank in [(1, 1, 1), (3, 1, 2), (2, 3, 1)]:
-        at = (..., *(R - 1 for R in rank))
-        np.testing.assert_allclose(errors[at], everything[at], rtol=1e-9)
-    assert listed.best_params_["rank"] in [(1, 1, 1), (3, 1, 2), (2, 3, 1)]
-    assert set(listed.stack_ranks_) <= {(1, 1, 1), (3, 1, 2), (2, 3, 1)}
-    assert listed.rank_ == tuple(np.max(listed.stack_ranks_, axis=0))
-    single = HOLRRCV(ALPHAS, ranks=[(1, 1, 1), (3, 1, 2), (2, 3, 1)], selection="min").fit(X, Y)
-    assert single.rank_ == single.core_.shape == listed.best_params_["rank"]
     assert HOLRRCV(ALPHAS, max_rank=2).fit(X, Y).cv_results_["mean_mse"].shape == (4, 2, 2, 2)
 
 
 @quiet
-def test_capped_and_listed_ranks_of_lrr_have_the_errors_of_the_full_surface(make_data):
+def test_capped_ranks_of_lrr_have_the_errors_of_the_full_surface(make_data):
     X, Y = make_data(d0=4)
     everything = LRRCV(ALPHAS).fit(X, Y).cv_results_["mean_mse"]
     capped = LRRCV(ALPHAS, max_rank=2).fit(X, Y).cv_results_["mean_mse"]
     np.testing.assert_allclose(capped, everything[:, :2])
-    listed = LRRCV(ALPHAS, ranks=[3, 1]).fit(X, Y).cv_results_["mean_mse"]
-    np.testing.assert_allclose(listed[:, [0, 2]], everything[:, [0, 2]])
-    assert np.isnan(listed[:, 1]).all()
-
-
-@quiet
-def test_listed_input_ranks_are_lowered_to_what_the_data_support(make_data):
-    X, Y = make_data(n=9, d0=12)
-    model = HOLRRCV(ALPHAS, ranks=[(12, 1, 1), (2, 1, 1)], cv=3).fit(X, Y)
-    assert model.cv_results_["mean_mse"].shape[1] == 5
-    assert np.isfinite(model.cv_results_["mean_mse"]).sum() == 4 * 2
 
 
 @quiet
@@ -398,8 +375,6 @@ def test_searches_obey_the_memory_budget_of_the_library():
         ({"max_rank": (9, 1, 1)}, "size 3; got 9"),
         ({"max_rank": (0, 1, 1)}, "got 0"),
         ({"max_rank": (1, 1)}, "must have 3 entries"),
-        ({"ranks": []}, "empty list"),
-        ({"ranks": [(1, 1, 1), (1, 9, 1)]}, "got 9"),
         ({"max_rank": (0.5, 1, 1)}, "must be ints"),
         ({"max_rank": 0}, "at least 1"),
         ({"cv": 31}, "cv=31 needs at least 31 samples; got 30. Pass cv=30"),

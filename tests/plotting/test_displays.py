@@ -143,10 +143,10 @@ def test_the_display_of_a_pruned_search():
         HOLRRCV([1.0]),
         HOLRRCV(ALPHAS, selection="1se"),
         HOLRRCV(ALPHAS, selection="stack"),
-        HOLRRCV(ALPHAS, ranks=[(1, 1, 1), (3, 2, 1)]),
+        HOLRRCV(ALPHAS, max_rank=2),
         HOLRRCV(ALPHAS[::-1], cv=[(np.arange(20), np.arange(20, 30))]),
     ],
-    ids=["lrr", "rls", "rls with zero", "one penalty", "1se", "stack", "list", "one fold"],
+    ids=["lrr", "rls", "rls with zero", "one penalty", "1se", "stack", "max rank", "one fold"],
 )
 def test_rank_surface_of_every_kind_of_search(model):
     display = RankSurfaceDisplay.from_estimator(model.fit(*data()))

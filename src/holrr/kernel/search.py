@@ -20,12 +20,10 @@ from ..model_selection.grid import RankGrid, check_penalties, matrix_grid, multi
 from ..model_selection.linear import (
     SEARCH_CONSTRAINTS,
     Search,
-    check_ranks,
     check_search,
     chosen_rank,
     in_user_units,
     refuse_held_out,
-    resolve_ranks,
     resolve_selection,
     search_attributes,
     shared_parameters,
@@ -94,7 +92,7 @@ class KernelSearch(Search):
         )
         options = self._options()
         check_search(options)
-        check_ranks(self, (data.n_samples, *data.output_shape))
+        self._grid((data.n_samples, *data.output_shape))  # raises for a bad max_rank
         if isinstance(data, Samples):
             data = data.scaled(inputs=False)
             check_finite(data.Y, "y")
@@ -430,8 +428,6 @@ class KernelLRRCV(KernelSearch):
         Penalties to try, at least 0 and all different, in any order. By default, the search tries
         penalties in half decades, from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix.
         With several kernels, the grid covers the mean eigenvalues of all their Gram matrices.
-    ranks : list of int or None, default=None
-        Ranks to try. By default, the search tries all ranks.
     cv : int, splitter or iterable, default=5
         Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
         indices.
@@ -462,7 +458,7 @@ class KernelLRRCV(KernelSearch):
 
         - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
           smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
-          determine the weights, and the mixture is one model. With `max_rank` or `ranks`, the stack
+          determine the weights, and the mixture is one model. With `max_rank`, the stack
           mixes ranks at one penalty, so that its rank stays within these bounds. See
           docs/model_selection.md.
         - "min" chooses the single model with the least error.
@@ -609,7 +605,6 @@ class KernelLRRCV(KernelSearch):
     def __init__(
         self,
         alphas=None,
-        ranks=None,
         cv=5,
         *,
         max_rank=None,
@@ -635,7 +630,6 @@ class KernelLRRCV(KernelSearch):
         sample_dim=None,
     ):
         self.alphas = alphas
-        self.ranks = ranks
         self.cv = cv
         self.max_rank = max_rank
         self.kernel = kernel
@@ -660,7 +654,7 @@ class KernelLRRCV(KernelSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return matrix_grid(*resolve_ranks(self, shape), shape)
+        return matrix_grid(self.max_rank, shape)
 
     def _structure(self, rank: tuple[int, ...]) -> MatrixRank:
         return MatrixRank(rank[0])
@@ -678,9 +672,6 @@ class KernelHOLRRCV(KernelSearch):
         Penalties to try, at least 0 and all different, in any order. By default, the search tries
         penalties in half decades, from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix.
         With several kernels, the grid covers the mean eigenvalues of all their Gram matrices.
-    ranks : list of tuples or None, default=None
-        Ranks to try, as tuples ``(R0, ..., Rp)`` with the input mode first. All other entries of
-        the error surface are NaN. By default, the search tries all ranks.
     cv : int, splitter or iterable, default=5
         Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
         indices.
@@ -725,7 +716,7 @@ class KernelHOLRRCV(KernelSearch):
 
         - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
           smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
-          determine the weights, and the mixture is one model. With `max_rank` or `ranks`, the stack
+          determine the weights, and the mixture is one model. With `max_rank`, the stack
           mixes ranks at one penalty, so that its rank stays within these bounds. See
           docs/model_selection.md.
         - "min" chooses the single model with the least error.
@@ -893,7 +884,6 @@ class KernelHOLRRCV(KernelSearch):
     def __init__(
         self,
         alphas=None,
-        ranks=None,
         cv=5,
         *,
         max_rank=None,
@@ -923,7 +913,6 @@ class KernelHOLRRCV(KernelSearch):
         sample_dim=None,
     ):
         self.alphas = alphas
-        self.ranks = ranks
         self.cv = cv
         self.max_rank = max_rank
         self.kernel = kernel
@@ -952,7 +941,7 @@ class KernelHOLRRCV(KernelSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return multilinear_grid(*resolve_ranks(self, shape), shape, subspaces=self.subspaces)
+        return multilinear_grid(self.max_rank, shape, subspaces=self.subspaces)
 
     def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
         return MultilinearRank(

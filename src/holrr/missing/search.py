@@ -749,12 +749,12 @@ def _lower_ranks(index: Index, surface: Surface) -> list[Index]:
 
 
 def _places(grown: dict[_Model, _Visit], surface: Surface) -> dict[Index, _Visit]:
-    """Return the models that are candidates, by their positions in a surface."""
-    mask, found = surface.grid.mask(), dict[Index, _Visit]()
+    """Return the models by their positions in a surface."""
+    found = dict[Index, _Visit]()
     for (alpha, rank), visit in grown.items():
         where = np.flatnonzero(surface.alphas == alpha)
         ranks = tuple(min(R, cap) - 1 for R, cap in zip(rank, surface.grid.caps, strict=True))
-        if where.size and (mask is None or mask[ranks]):
+        if where.size:
             found[(int(where[0]), *ranks)] = visit
     return found
 

@@ -51,14 +51,13 @@ __all__ += [
     "column_squares",
     "features_of_fold",
     "gather_folds",
-    "in_double",
     "input_trace",
     "is_partition",
 ]
-__all__ += ["labels_of", "linear_folds", "linear_problem", "moment_data", "moment_folds"]
+__all__ += ["labels_of", "linear_folds", "linear_problem", "moment_data"]
 __all__ += ["n_different", "n_training", "partition_of", "penalties_of", "pieces_of"]
 __all__ += ["products_of_fold", "sample_data"]
-__all__ += ["sample_folds", "sample_residuals", "sides_of_fold", "sparse_data", "split"]
+__all__ += ["sample_residuals", "sides_of_fold", "sparse_data", "split"]
 __all__ += ["splits_of"]
 
 _BLOCK = 2**26  # bytes of outputs of scattered samples that are copied together
@@ -101,9 +100,6 @@ class Folds:
         Powers of two that the inputs and the outputs were divided by.
     device : array or None
         An array of the data, if they are on an accelerator.
-    full_problem : callable or None
-        ``full_problem(min_alpha)`` returns the problem of all data in double precision, for the
-        searches of penalised models.
     """
 
     n_folds: int
@@ -120,7 +116,6 @@ class Folds:
     x_unit: float = 1.0
     y_unit: float = 1.0
     device: Array | None = None
-    full_problem: Callable[[float], Spectral] | None = None
 
 
 class Problems:
@@ -481,14 +476,6 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
         design = designs[candidate]
         return None if design is None else features_of_fold(data, fold, design)
 
-    def full_problem(min_alpha: float) -> Spectral:
-        if samples is None:
-            total = data.total()
-            assert total is not None
-            return spectral_from_moments(total.centred(data.fit_intercept))
-        wide = in_double(samples)
-        return spectral_from_samples(wide.X, wide.Y, wide.w, min_alpha=min_alpha, **data.options)
-
     def residuals(fold: int, candidate: int, fit: Fit) -> FoldResiduals | MomentResiduals:
         held_out, mapped = data.held_out(fold), features(fold, candidate)
         if data.residuals is not None:
@@ -534,23 +521,7 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
         x_unit=1.0 if samples is None else samples.x_unit,
         y_unit=1.0 if samples is None else samples.y_unit,
         device=data.device,
-        full_problem=full_problem,
     )
-
-
-def moment_folds(
-    parts: Sequence[CentredMoments],
-    splits: Sequence[Split] | None = None,
-    *,
-    fit_intercept: bool = True,
-) -> Folds:
-    """Return the folds of linear models from moments, see `moment_data`."""
-    return linear_folds(moment_data(parts, splits, fit_intercept=fit_intercept))
-
-
-def sample_folds(data: Samples, splits: Sequence[Split], **options: Any) -> Folds:
-    """Return the folds of linear models from samples in memory, see `sample_data`."""
-    return linear_folds(sample_data(data, splits, **options))
 
 
 def sides_of_fold(data: FoldData, fold: int) -> tuple[Any, Any]:
@@ -652,14 +623,6 @@ def column_squares(data: FoldData, scale: np.ndarray | None = None) -> np.ndarra
         weight = samples.weight
     squares = np.where(varies(squares, mean, weight), squares, 0.0)
     return squares if scale is None else squares * scale * scale
-
-
-def in_double(data: Samples) -> Samples:
-    """Convert samples to double precision."""
-    xp = namespace_of(data.X)
-    if data.X.dtype == xp.float64:
-        return data
-    return replace(data, X=xp.astype(data.X, xp.float64), Y=xp.astype(data.Y, xp.float64))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
@@ -14,7 +14,7 @@ import numpy as np
 from ..core.approximate import check_rank
 from ..core.warn import warn
 
-__all__ = ["RankGrid", "candidate_ranks", "check_penalties", "default_alphas", "falling_edge"]
+__all__ = ["RankGrid", "check_penalties", "default_alphas", "falling_edge"]
 __all__ += ["matrix_grid", "multilinear_grid", "parameter_counts", "refined", "warn_at_edge"]
 __all__ += ["widened"]
 
@@ -33,18 +33,15 @@ _NEGLIGIBLE = 0.01
 
 @dataclass(frozen=True)
 class RankGrid:
-    """Candidate ranks: all ranks up to the caps, or the ranks of a list.
+    """Candidate ranks: all ranks up to the caps.
 
     Parameters
     ----------
     caps : tuple of int
         Largest rank of each mode that is reduced, input mode first. Empty for ridge regression.
-    listed : tuple of tuples, or None
-        Candidate ranks, if the user gave a list; None for all ranks up to the caps.
     """
 
     caps: tuple[int, ...]
-    listed: tuple[tuple[int, ...], ...] | None = None
 
     def within_others(self, shape: Sequence[int]) -> RankGrid:
         """Cap each rank at the product of the other sizes, the largest rank that is possible.
@@ -56,28 +53,23 @@ class RankGrid:
         """
         size = math.prod(shape)
         caps = tuple(min(R, size // d) for R, d in zip(self.caps, shape, strict=True))
-        return RankGrid(caps, self.listed)
+        return RankGrid(caps)
 
     def within_shape(self, shape: Sequence[int]) -> RankGrid:
         """Cap each rank at the size of its mode.
 
         Examples
         --------
-        >>> RankGrid((3, 4), ((3, 4), (1, 1))).within_shape((3, 2))
-        RankGrid(caps=(3, 2), listed=((3, 2), (1, 1)))
+        >>> RankGrid((3, 4)).within_shape((3, 2))
+        RankGrid(caps=(3, 2))
         """
-        capped = lambda ranks: tuple(map(min, ranks, shape))  # noqa: E731
-        listed = None if self.listed is None else tuple(map(capped, self.listed))
-        return RankGrid(capped(self.caps), listed)
+        return RankGrid(tuple(map(min, self.caps, shape)))
 
     def within_input_rank(self, limit: int) -> RankGrid:
         """Cap the input rank at `limit`, the largest input rank that a fold supports."""
         if not self.caps or self.caps[0] <= limit:
             return self
-        listed = self.listed
-        if listed is not None:
-            listed = tuple((min(R[0], limit), *R[1:]) for R in listed)
-        return RankGrid((limit, *self.caps[1:]), listed)
+        return RankGrid((limit, *self.caps[1:]))
 
     def within_budget(self, n_surfaces: int, max_bytes: int) -> RankGrid:
         """Cap all ranks at the largest common number whose error surfaces fit into the budget."""
@@ -88,11 +80,8 @@ class RankGrid:
         while cap > 0 and math.prod(min(R, cap) for R in self.caps) > room:
             cap -= 1
         caps = tuple(min(R, cap) for R in self.caps)
-        listed = self.listed
-        if listed is not None:
-            listed = tuple(R for R in listed if max(R) <= cap)
         needed = 8 * n_surfaces * math.prod(self.caps)
-        if cap == 0 or listed == ():
+        if cap == 0:
             raise ValueError(
                 f"The error surfaces of ranks up to {self.caps} need {needed:,} bytes, and no "
                 f"candidate rank fits into the memory budget of {max_bytes:,} bytes. Increase the "
@@ -105,67 +94,39 @@ class RankGrid:
             f"and tries ranks up to {caps}, and ridge regression, which has full rank. To try the "
             f"other ranks, increase the budget with holrr.streaming.memory_budget."
         )
-        return RankGrid(caps, listed)
-
-    def mask(self) -> np.ndarray | None:
-        """Return the mask of candidates in a surface of shape `caps`; None if all are."""
-        if self.listed is None:
-            return None
-        mask = np.zeros(self.caps, dtype=bool)
-        mask[tuple(np.array(self.listed).T - 1)] = True
-        return mask
+        return RankGrid(caps)
 
 
-def multilinear_grid(
-    max_rank: Any, ranks: Any, shape: Sequence[int], *, subspaces: str = "fitted"
-) -> RankGrid:
+def multilinear_grid(max_rank: Any, shape: Sequence[int], *, subspaces: str = "fitted") -> RankGrid:
     """Return the grid of multilinear ranks of a tensor of the given shape, input mode first.
 
     Parameters
     ----------
     max_rank : None, int or tuple
         Largest rank of all modes, or of each mode.
-    ranks : None, or list of tuples
-        Candidate ranks; None for all ranks.
     shape : sequence of int
         Shape of the coefficients.
     subspaces : {"fitted", "response"}
         Data that determine the output subspaces. With "response", ranks may be above the product of
         the other sizes.
     """
-    if ranks is not None:
-        listed = tuple(_caps(R, shape, "ranks") for R in candidate_ranks(ranks))
-        return RankGrid(tuple(max(R[i] for R in listed) for i in range(len(shape))), listed)
-    grid = RankGrid(_caps(max_rank, shape, "max_rank"))
+    grid = RankGrid(_caps(max_rank, shape))
     given = max_rank is not None and not isinstance(max_rank, Integral)
     return grid if given or subspaces == "response" else grid.within_others(shape)
 
 
-def matrix_grid(max_rank: Any, ranks: Any, shape: Sequence[int]) -> RankGrid:
+def matrix_grid(max_rank: Any, shape: Sequence[int]) -> RankGrid:
     """Return the grid of ranks of a matrix of inputs by all outputs."""
-    if ranks is not None:
-        listed = tuple(_caps((R,), shape[:1], "ranks") for R in candidate_ranks(ranks))
-        return RankGrid((max(R[0] for R in listed),), listed)
-    return RankGrid(_caps(max_rank, shape[:1], "max_rank"))
+    return RankGrid(_caps(max_rank, shape[:1]))
 
 
-def candidate_ranks(ranks: Any) -> list[Any]:
-    """Check that `ranks` is a list of at least one candidate."""
-    if isinstance(ranks, str) or not isinstance(ranks, Iterable):
-        raise TypeError(f"ranks must be a list of candidates; got ranks={ranks!r}.")
-    found = list(ranks)
-    if not found:
-        raise ValueError("ranks must have at least one candidate; got an empty list.")
-    return found
-
-
-def _caps(rank: Any, shape: Sequence[int], name: str) -> tuple[int, ...]:
+def _caps(max_rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
     try:
-        caps = check_rank(rank, shape)
+        caps = check_rank(max_rank, shape)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"Invalid {name}={rank!r}: {error}") from None
+        raise type(error)(f"Invalid max_rank={max_rank!r}: {error}") from None
     if any(isinstance(R, float) for R in caps):
-        raise ValueError(f"Invalid {name}={rank!r}: ranks of a search must be ints.")
+        raise ValueError(f"Invalid max_rank={max_rank!r}: ranks of a search must be ints.")
     return tuple(int(R) for R in caps)
 
 

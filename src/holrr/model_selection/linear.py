@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -22,7 +22,6 @@ from ..core.input_map import InputDesign
 from ..core.mixture import Mixture
 from ..core.namespace import asarray_like
 from ..core.output_weights import product_of
-from ..core.warn import warn
 from ..data.arrays import ignores_missing, is_dask
 from ..data.relabel import relabel, row_labels
 from ..data.unusual import warn_of_unusual
@@ -383,7 +382,7 @@ class LinearSearch(Search):
         data, names = validate(self, X, y, sample_weight, groups=groups)
         options = self._options()
         check_search(options)
-        check_ranks(self, (data.n_features, *data.output_shape))
+        self._grid((data.n_features, *data.output_shape))  # raises for a bad max_rank
         plan = self._plan(names, data)
         n_samples = data.n_samples
         if isinstance(data, Stream):
@@ -467,7 +466,7 @@ class LinearSearch(Search):
         total = data.total()
         assert total is not None
         check_search(options)
-        check_ranks(self, (total.n_features, *total.output_shape))
+        self._grid((total.n_features, *total.output_shape))  # raises for a bad max_rank
         names = names_of_moments(self, total)
         missing = parts[0].missing_outputs
         if missing is not None:
@@ -619,8 +618,7 @@ class LinearSearch(Search):
 
         def grid(shape: Sequence[int]) -> RankGrid:
             whole = self._grid((shape[0], *known.full_shape)).within_shape(shape)
-            fitted = self.subspaces == "fitted" and whole.listed is None
-            return whole.within_others(shape) if fitted else whole
+            return whole.within_others(shape) if self.subspaces == "fitted" else whole
 
         return replace(options, grid=grid)
 
@@ -984,8 +982,6 @@ class LRRCV(LinearSearch):
         (over min(n_samples, n_features) eigenvalues; of the centred inputs if an intercept is
         fitted). It extends this grid while the error decreases towards an end, and then adds one
         penalty on each side of the best one.
-    ranks : list of int or None, default=None
-        Ranks to try. By default, the search tries all ranks.
     cv : int, splitter or iterable, default=5
         Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
         indices.
@@ -996,7 +992,7 @@ class LRRCV(LinearSearch):
 
         - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
           smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
-          determine the weights, and the mixture is one model. With `max_rank` or `ranks`, the stack
+          determine the weights, and the mixture is one model. With `max_rank`, the stack
           mixes ranks at one penalty, so that its rank stays within these bounds. See
           docs/model_selection.md.
         - "min" chooses the single model with the least error.
@@ -1187,7 +1183,6 @@ class LRRCV(LinearSearch):
     def __init__(
         self,
         alphas=None,
-        ranks=None,
         cv=5,
         *,
         max_rank=None,
@@ -1212,7 +1207,6 @@ class LRRCV(LinearSearch):
         sample_dim=None,
     ):
         self.alphas = alphas
-        self.ranks = ranks
         self.cv = cv
         self.max_rank = max_rank
         self.selection = selection
@@ -1236,7 +1230,7 @@ class LRRCV(LinearSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return matrix_grid(*resolve_ranks(self, shape), shape)
+        return matrix_grid(self.max_rank, shape)
 
     def _structure(self, rank: tuple[int, ...]) -> MatrixRank:
         return MatrixRank(rank[0])
@@ -1259,9 +1253,6 @@ class HOLRRCV(LinearSearch):
         (over min(n_samples, n_features) eigenvalues; of the centred inputs if an intercept is
         fitted). It extends this grid while the error decreases towards an end, and then adds one
         penalty on each side of the best one.
-    ranks : list of tuples or None, default=None
-        Ranks to try, as tuples ``(R0, ..., Rp)`` with the input mode first. All other entries of
-        the error surface are NaN. By default, the search tries all ranks.
     cv : int, splitter or iterable, default=5
         Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
         indices.
@@ -1285,7 +1276,7 @@ class HOLRRCV(LinearSearch):
 
         - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
           smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
-          determine the weights, and the mixture is one model. With `max_rank` or `ranks`, the stack
+          determine the weights, and the mixture is one model. With `max_rank`, the stack
           mixes ranks at one penalty, so that its rank stays within these bounds. See
           docs/model_selection.md.
         - "min" chooses the single model with the least error.
@@ -1533,7 +1524,6 @@ class HOLRRCV(LinearSearch):
     def __init__(
         self,
         alphas=None,
-        ranks=None,
         cv=5,
         *,
         max_rank=None,
@@ -1562,7 +1552,6 @@ class HOLRRCV(LinearSearch):
         sample_dim=None,
     ):
         self.alphas = alphas
-        self.ranks = ranks
         self.cv = cv
         self.max_rank = max_rank
         self.subspaces = subspaces
@@ -1590,7 +1579,7 @@ class HOLRRCV(LinearSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return multilinear_grid(*resolve_ranks(self, shape), shape, subspaces=self.subspaces)
+        return multilinear_grid(self.max_rank, shape, subspaces=self.subspaces)
 
     def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
         return MultilinearRank(
@@ -1811,88 +1800,6 @@ def resolve_selection(estimator: Any) -> Any:
             "ranks cannot be mixed. Use selection='min', or refine=False."
         )
     return "min" if estimator.refine else "stack"
-
-
-def resolve_ranks(estimator: Any, shape: Sequence[int]) -> tuple[Any, Any]:
-    """Return `max_rank` and `ranks`, at least one of them None.
-
-    `ranks` may have the deprecated form of a largest rank. `shape` is that of the coefficients.
-    """
-    max_rank, ranks = estimator.max_rank, estimator.ranks
-    if ranks is None:
-        return max_rank, None
-    if max_rank is not None:
-        raise ValueError(
-            f"max_rank and ranks cannot be combined; got max_rank={max_rank!r} and "
-            f"ranks={ranks!r}. Set only one of the two parameters."
-        )
-    if not _holds_caps(estimator):
-        return None, ranks
-    if not isinstance(ranks, Integral) and len(ranks) != len(shape):
-        raise ValueError(
-            f"ranks must be a list of candidates, which are tuples with one entry for each of the "
-            f"{len(shape)} modes; got ranks={ranks!r}. Pass "
-            f"ranks={_as_candidates(ranks, len(shape))}."
-        )
-    return ranks, None
-
-
-def _holds_caps(estimator: Any) -> bool:
-    """Return whether `ranks` is an int or a single tuple: the deprecated form of `max_rank`."""
-    ranks = getattr(estimator, "ranks", None)
-    if isinstance(ranks, Integral):
-        return True
-    if "subspaces" not in estimator._get_param_names() or not isinstance(ranks, Iterable):
-        return False
-    items = list(ranks)
-    return bool(items) and all(R is None or isinstance(R, Real) for R in items)
-
-
-def _as_candidates(ranks: Any, n_modes: int) -> list[Any]:
-    """Return candidates with the same rank for each mode, for each number of `ranks`.
-
-    >>> _as_candidates((1, 2, 2, None), 3)
-    [(1, 1, 1), (2, 2, 2)]
-    """
-    return [(R,) * n_modes for R in dict.fromkeys(_plain(ranks)) if R is not None]
-
-
-def _plain(ranks: Iterable[Any]) -> tuple[Any, ...]:
-    """Return ranks without numbers of NumPy, which are printed with their type."""
-    return tuple(R.item() if hasattr(R, "item") else R for R in ranks)
-
-
-def check_ranks(estimator: Any, shape: Sequence[int]) -> None:
-    """Raise an error for bad ranks; warn of a largest rank that is passed as `ranks`.
-
-    Parameters
-    ----------
-    estimator : search over ranks
-    shape : sequence of int
-        Shape of the coefficients.
-    """
-    estimator._grid(shape)  # raises for bad ranks
-    if not _holds_caps(estimator):
-        return
-    ranks = estimator.ranks
-    each = "subspaces" in estimator._get_param_names()  # not of LRRCV and KernelLRRCV
-    largest: Any
-    candidates: list[Any]
-    if not each:
-        largest, candidates = ranks, [ranks]
-    elif isinstance(ranks, Integral):
-        largest, candidates = ranks, _as_candidates([ranks], len(shape))
-    else:
-        largest, candidates = _plain(ranks), _as_candidates(ranks, len(shape))
-    many = len(candidates) != 1
-    warn(
-        f"ranks={ranks!r} is read as the largest rank{' of each mode' * each}, not as "
-        f"{f'{len(candidates)} candidates' if many else 'a candidate'}. Pass max_rank={largest!r} "
-        f"for the largest rank, or ranks={candidates!r} to try "
-        f"{f'{len(candidates)} ranks' if many else 'one rank'}. From version 1.0 on this is an "
-        f"error.",
-        FutureWarning,
-    )
 
 
 def unweighted_error(

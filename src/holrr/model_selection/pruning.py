@@ -73,20 +73,13 @@ def limits_of(grid: RankGrid) -> Index:
     """Return the largest ranks of the first screens, for each mode that is reduced."""
     if len(grid.caps) == 2:  # the rank of a matrix
         return N_DIRECTIONS, N_DIRECTIONS
-    outputs = [
-        N_OUTPUT_DIRECTIONS if grid.listed is None else max(N_OUTPUT_DIRECTIONS, cap)
-        for cap in grid.caps[1:]
-    ]
-    return (N_DIRECTIONS, *outputs)
+    return (N_DIRECTIONS, *(N_OUTPUT_DIRECTIONS for _ in grid.caps[1:]))
 
 
 def is_worthwhile(folds: Any, grid: RankGrid, n_penalties: int) -> bool:
     """Return whether screening is much cheaper than computing all error surfaces."""
     n_places, n_modes = n_penalties * folds.n_candidates, len(grid.caps)
     if n_modes not in (1, len(folds.shape)) or n_places <= 3:
-        return False
-    # A screen has errors only of ranks up to its largest rank.
-    if grid.listed is not None and grid.caps[0] > N_DIRECTIONS:
         return False
     directions = min(folds.max_input_rank, math.prod(folds.shape[1:]))
     if directions > _MANY:
@@ -398,7 +391,7 @@ class _Visits:
         self.limits = limits_of(grid)
         # If all ranks are candidates, ridge regression is one of them.
         full = all(cap >= d for cap, d in zip(grid.caps[1:], self.folds.shape[1:], strict=False))
-        self.has_ridge = full and grid.caps[0] >= self.folds.max_input_rank and grid.listed is None
+        self.has_ridge = full and grid.caps[0] >= self.folds.max_input_rank
 
     def _over_folds(self, run: Callable[[int], Any]) -> list[Any]:
         return over_folds(self.folds.n_folds, run, self.n_jobs)
@@ -508,9 +501,6 @@ class _Visits:
         # Folds can have different numbers of directions.
         shape = tuple(np.max([block.shape[1:] for block in blocks], axis=0))
         total = sum(extended(block, shape) for block in blocks) / len(blocks)
-        mask = self.grid.mask()
-        if mask is not None:
-            total[:, ~mask[tuple(map(slice, shape))]] = np.inf
         flat = total.reshape(alphas.size, -1)
         ranks = [tuple(i + 1 for i in np.unravel_index(i, shape)) for i in flat.argmin(axis=1)]
         return flat.min(axis=1), ranks
@@ -539,9 +529,7 @@ class _Visits:
             return extended(block, grid.caps)
 
         blocks = self._over_folds(run)
-        mask, mean = grid.mask(), sum(blocks) / len(blocks)
-        if mask is not None:
-            mean[~mask] = np.nan
+        mean = sum(blocks) / len(blocks)
         at = best_index(mean, parameter_counts(self.folds.shape, grid.caps))
         rank = tuple(i + 1 for i in at)
         fold_errors = np.array([block[at] for block in blocks])
@@ -571,15 +559,13 @@ class _Visits:
     def _surface(self, found: Screened, screened: np.ndarray) -> PrunedSurface:
         """Return the error surfaces of the visited places."""
         grid = self.grid.within_input_rank(found.n_supported)
-        mask, places, blocks = grid.mask(), [], []
+        places, blocks = [], []
         for place in np.ndindex(found.least.shape):
             visit = self.visited.get((place[0], float(found.alphas[place[1]])))
             if visit is not None:
                 places.append(place)
                 blocks.append(visit.fold_mse)
         fold_mse = np.stack(blocks, axis=1)
-        if mask is not None:
-            fold_mse[..., ~mask] = np.nan
         return PrunedSurface(
             fold_mse,
             tuple(places),

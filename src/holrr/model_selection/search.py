@@ -195,7 +195,7 @@ class Surface:
     ----------
     fold_mse : array of shape (n_folds, n_candidates, n_alphas, R0, ...)
         Errors in the units of the scaled data, on the device of the data. NaN for models that were
-        not computed or are not candidates.
+        not computed.
     alphas : array of shape (n_alphas,)
         Penalties in the units of the user's data.
     grid : RankGrid
@@ -312,26 +312,14 @@ class Surface:
         place = int(np.nanargmin(to_numpy(mean[best, :])))
         return least, to_numpy(xp.reshape(folds, (folds.shape[0], -1))[:, place])
 
-    def masked(self, mask: np.ndarray) -> Surface:
-        """Set the errors of ranks that are not candidates to NaN."""
-        errors = self.fold_mse
-        if is_numpy_array(errors):
-            errors[..., ~mask] = np.nan
-        else:
-            xp, nan = namespace_of(errors), namespace_of(errors).full_like(errors, math.nan)
-            errors = xp.where(asarray_like(mask, errors), errors, nan)
-        return replace(self, fold_mse=errors)
-
     def supported(self) -> Surface:
-        """Return the surface of supported ranks, with NaN for ranks that are not candidates."""
+        """Return the surface of the ranks that the data support."""
         if not self.grid.caps:  # ridge regression itself
             return replace(self, ridge_errors=self.mean_mse)
         grid = self.grid.within_input_rank(self.n_supported)
-        mask = grid.mask()
-        if mask is None and grid.caps == self.grid.caps:
+        if grid.caps == self.grid.caps:
             return self
-        found = replace(self, fold_mse=self.fold_mse[:, :, :, : grid.caps[0], ...], grid=grid)
-        return found if mask is None else found.masked(mask)
+        return replace(self, fold_mse=self.fold_mse[:, :, :, : grid.caps[0], ...], grid=grid)
 
 
 def _interleaved(A: Array, B: Array, order: np.ndarray) -> Array:
@@ -450,17 +438,7 @@ def compute_surface(
         supported = max(supported, *directions)
         ridge.append(np.mean(errors, axis=0))
     by_ridge = np.stack(ridge) if caps else None
-    found = Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, by_ridge)
-    return found if grid.listed is None else found.masked(_reachable(grid, supported))
-
-
-def _reachable(grid: RankGrid, n_supported: int) -> np.ndarray:
-    """Return the mask of listed ranks, and of ranks that replace unsupported listed ranks."""
-    mask, least = grid.mask(), grid.within_input_rank(n_supported).mask()
-    assert mask is not None
-    assert least is not None
-    mask[: len(least)] |= least
-    return mask
+    return Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, by_ridge)
 
 
 def default_penalties(folds: Any) -> np.ndarray:
@@ -667,7 +645,7 @@ def has_full_rank(folds: Any, options: SearchOptions) -> bool:
     """Return whether full rank, which is ridge regression, is a candidate of the user's grid."""
     grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
     full = full_rank(folds, folds.max_input_rank, len(grid.caps))
-    return grid.listed is None and all(map(ge, grid.caps, full))
+    return all(map(ge, grid.caps, full))
 
 
 def full_rank(folds: Any, n_inputs: int, n_modes: int) -> Index:
@@ -725,7 +703,7 @@ def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOp
 def warn_of_lost_ridge(
     choice: Choice, surface: Any, results: dict[str, Any], folds: Any, options: SearchOptions
 ) -> None:
-    """Warn if `max_rank` or `ranks` exclude ridge regression, which is much better.
+    """Warn if `max_rank` excludes ridge regression, which is much better.
 
     The parameters are those of `or_full_rank`, and the entries of `cv_results_`.
     """
@@ -737,11 +715,10 @@ def warn_of_lost_ridge(
     if not ridge < (1 - _LOST) * error:
         return
     unit = folds.y_unit * folds.y_unit
-    what = "max_rank" if options.grid(folds.shape).listed is None else "ranks"
     warn(
-        f"{what} limits the ranks to {surface.grid.caps}, with a held-out error of "
+        f"max_rank limits the ranks to {surface.grid.caps}, with a held-out error of "
         f"{error * unit:.4g}. Ridge regression, which has full rank, has {ridge * unit:.4g}. "
-        f"Increase {what} or leave it out, so that the search can choose ridge regression."
+        f"Increase max_rank or leave it out, so that the search can choose ridge regression."
     )
 
 
