@@ -165,6 +165,30 @@ def set_host_entries(monkeypatch) -> Callable[[int], None]:
 
 
 @pytest.fixture
+def use_solver(monkeypatch) -> Callable[[str], None]:
+    """A function after whose call fits prefer a factorisation; "auto" changes nothing.
+
+    "cholesky" and "svd" are for linear models, and "eigh" for kernels.
+    """
+    from holrr.core import spectral
+    from holrr.kernel import problem
+    from holrr.model_selection import folds
+
+    def prefer(name):
+        if name == "cholesky":
+            monkeypatch.setattr(spectral, "prefers_cholesky", lambda m: True)
+        elif name == "eigh":
+            monkeypatch.setattr(problem, "_solve_cholesky", lambda *args: None)
+        elif name == "svd":
+            for module in (spectral, folds):
+                monkeypatch.setattr(module, "keeps_digits", lambda *args: False)
+        else:
+            assert name == "auto"
+
+    return prefer
+
+
+@pytest.fixture
 def small_budget(monkeypatch) -> Callable[[int], None]:
     """A function that sets the memory budget of searches, also below the least one."""
     return lambda n: monkeypatch.setattr("holrr.model_selection.search.search_budget", lambda: n)

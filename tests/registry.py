@@ -287,7 +287,7 @@ ROWS = [
     ),
     Row(KernelHOLRR(rank=2, alpha=0.5, **SEED), streams=False, representative=True),
     Row(
-        KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, solver="eigh", refine=True, **SEED),
+        KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, refine=True, **SEED),
         linear=False,
         streams=False,
     ),
@@ -373,7 +373,6 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "rank": (1,),
     "refine": (True, False),
     "selection": ("min", "1se", "auto"),
-    "solver": ("svd", "cholesky", "eigh"),
     "subspaces": ("response", "fitted"),
     "tol": (1e-2,),
 }

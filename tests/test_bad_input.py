@@ -428,7 +428,6 @@ ALWAYS_BAD = {
     "rank": (0, -3, 2.5, "two", True, NAN, {"a": 1}),
     "refine": ("yes",),
     "selection": ("best", 3),
-    "solver": ("magic", None),
     "subspaces": ("other", None),
     "tol": (-1e-3, NAN, "much"),
     "verbose": ("loud",),

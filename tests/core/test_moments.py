@@ -205,12 +205,6 @@ def test_fit_moments_with_other_objects_or_without_response_grams_raises():
         HOLRR().fit_moments((X, Y))
     with pytest.raises(ValueError, match="response_grams=True"):
         HOLRR(subspaces="response").fit_moments(Moments.from_arrays(X, Y))
-    with pytest.raises(ValueError, match="svd"):
-        HOLRR(solver="svd").fit_moments(Moments.from_arrays(X, Y))
-    model = HOLRR(solver="svd")
-    with pytest.raises(ValueError, match="svd"):
-        model.partial_fit(X, Y)
-    assert not hasattr(model, "moments_")
 
 
 def test_bad_arrays_raise():

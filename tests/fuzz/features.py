@@ -51,7 +51,7 @@ def feature(slot: str, suits: Callable[[Row], bool] = lambda row: True) -> Calla
 # Rows with parameters that are to leave the library are not drawn.
 def suitable(row: Row) -> bool:
     params = row.params
-    return params.get("solver", "auto") == "auto" and params.get("n_components") is None
+    return params.get("n_components") is None
 
 
 CANDIDATES = [row for row in ROWS if suitable(row)]

@@ -344,16 +344,6 @@ def test_automatic_selection_stacks_unless_fits_are_refined():
     assert_array_equal(auto.predict(X), least.predict(X))
 
 
-@pytest.mark.parametrize("solver", ["auto", "cholesky", "eigh"])
-def test_solver_is_that_of_the_final_fit(solver):
-    X, Y = smooth(n=20)
-    search = KernelRLSCV(ALPHAS, gammas=0.1, cv=3, solver=solver).fit(X, Y)
-    assert search.best_estimator_.solver == solver
-    assert search.solver_ == search.best_estimator_.solver_
-    if solver != "auto":
-        assert search.solver_ == solver
-
-
 def test_search_has_the_attributes_of_its_model():
     X, Y = smooth(n=20)
     search = KernelHOLRRCV(ALPHAS, gammas=0.1, cv=3, selection="min").fit(X, Y)

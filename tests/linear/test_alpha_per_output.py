@@ -22,11 +22,12 @@ def problem(n, d=12):
 
 @pytest.mark.parametrize("n", [60, 8], ids=["tall", "wide"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("solver", ["auto", "cholesky", "eigh", "svd"])
-def test_penalties_by_output_equal_those_of_scikit_learn(n, fit_intercept, solver):
+@pytest.mark.parametrize("solver", ["auto", "svd"])
+def test_penalties_by_output_equal_those_of_scikit_learn(n, fit_intercept, solver, use_solver):
+    use_solver(solver)
     X, Y = problem(n)
     w = rng.uniform(0.5, 2, n)
-    model = RLS(ALPHA, fit_intercept=fit_intercept, solver=solver).fit(X, Y, w)
+    model = RLS(ALPHA, fit_intercept=fit_intercept).fit(X, Y, w)
     ridge = Ridge(ALPHA.ravel(), fit_intercept=fit_intercept).fit(X, Y.reshape(n, -1), w)
     np.testing.assert_allclose(model.predict(X).reshape(n, -1), ridge.predict(X), atol=1e-9)
     residual = w @ np.square(Y - model.predict(X)).reshape(n, -1)

@@ -140,8 +140,6 @@ def test_integers_and_duplicates():
     {"blocks": {"a": [0, 1, 2, 3], "b": list(range(4, 12))}, "alpha": {"a": 1.0, "b": 10.0}},
     {"input_shape": (3, 4), "input_rank": (2, 2)},
     {"own": [(0, 0)], "input_shape": (3, 4)},
-    {"solver": "cholesky"},
-    {"solver": "eigh"},
     {"output_shape": (3, 4)},
 ], ids=str)  # fmt: skip
 def test_parameters_work_as_with_dense_inputs(params):
@@ -274,7 +272,6 @@ def test_wide_searches_name_a_bad_entry():
 
 @pytest.mark.parametrize("params", [
     {"blocks": {"a": list(range(40)), "b": list(range(40, 80))}},
-    {"solver": "eigh"},
     {"subspaces": "response"},
     {"missing": "ignore"},
 ], ids=str)  # fmt: skip
@@ -402,9 +399,6 @@ def test_methods_that_need_dense_inputs_raise_an_error_that_names_the_remedy():
             use()
     with pytest.raises(TypeError, match=r"X\['a'\] is a sparse.*dense data are needed"):
         RLS().fit({"a": S, "b": X}, Y)
-    for svd in (RLS(solver="svd"), HOLRRCV(solver="svd")):
-        with pytest.raises(ValueError, match=r"solver='svd'.*X is sparse.*X\.toarray"):
-            svd.fit(S, Y)
     with pytest.raises(ValueError, match=r"keep_held_out=True .* cannot be used with a sparse X"):
         HOLRRCV(keep_held_out=True).fit(S, Y)
     with pytest.raises(ValueError, match=r"NaN .*call .* toarray\(\) on a sparse X first"):

@@ -130,22 +130,24 @@ def test_surface_equals_brute_force_for_leave_one_out(make_data):
     assert_brute_force(X, Y, LeaveOneOut())
 
 
-@pytest.mark.parametrize("solver", ["cholesky", "eigh", "svd"])
+@pytest.mark.parametrize("solver", ["cholesky", "svd"])
 @pytest.mark.parametrize(
     ("Model", "selection"),
     [(RLSCV, "min"), *product([LRRCV, HOLRRCV], ["stack", "min"])],
 )
 @pytest.mark.parametrize(("n", "d0"), [(30, 3), (9, 12)], ids=["primal", "dual"])
-def test_solvers_agree(make_data, Model, selection, solver, n, d0):
+def test_solvers_agree(make_data, Model, selection, solver, n, d0, use_solver):
     """Folds and stacks have an eigendecomposition in place of "cholesky"; other fits do not."""
     X, Y = make_data(n, d0)
     given = {"alphas": ALPHAS[1:], "selection": selection}
-    a, b = Model(solver=solver, **given).fit(X, Y), Model(**given).fit(X, Y)
+    b = Model(**given).fit(X, Y)
+    use_solver(solver)
+    a = Model(**given).fit(X, Y)
     np.testing.assert_allclose(a.cv_results_["fold_mse"], b.cv_results_["fold_mse"], rtol=1e-9)
     np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-8)
     assert a.best_index_ == b.best_index_
-    used = "eigh" if (selection, solver) == ("stack", "cholesky") else solver
-    assert a.solver_ == a.best_estimator_.solver_ == used
+    if d0 < n and (selection, solver) != ("stack", "cholesky"):
+        assert a.solver_ == a.best_estimator_.solver_ == solver
 
 
 def test_errors_of_lrr_and_rls_are_slices_of_the_surface_at_full_rank(make_data):

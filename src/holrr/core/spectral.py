@@ -44,7 +44,7 @@ from .tensor import fold, mode_product, unfold
 from .threads import few_threads_for
 from .warn import warn
 
-__all__ = ["SOLVERS", "Inputs", "Spectral", "Whitened", "check_moments", "half_of_the_digits"]
+__all__ = ["Inputs", "Spectral", "Whitened", "check_moments", "half_of_the_digits"]
 __all__ += [
     "keeps_digits",
     "spectral_from_arrays",
@@ -53,7 +53,6 @@ __all__ += [
 ]
 __all__ += ["squares_keep_digits", "supported", "varies", "whiten_arrays", "whiten_moments"]
 
-SOLVERS = ("auto", "cholesky", "eigh", "svd")
 _EPS = float(np.finfo(float).eps)
 # Inputs whose variances differ by more than this factor are brought to a common scale first.
 _GRADED = 1e4
@@ -280,24 +279,17 @@ def _are_zero(m: CentredMoments, keep: Array) -> bool:
 # ---------------------------------------------------------------- from moments
 
 
-def whiten_moments(m: CentredMoments, alpha: float, *, solver: str = "auto") -> Whitened:
+def whiten_moments(m: CentredMoments, alpha: float) -> Whitened:
     """Return the problem for one penalty from moments, about their centres.
 
-    "auto" uses a Cholesky factorisation for many features if it keeps half of the digits, and the
+    The solver is a Cholesky factorisation for many features if it keeps half of the digits, and the
     spectral form otherwise.
     """
-    check_moments(m, solver)
-    if solver == "cholesky" or (solver == "auto" and prefers_cholesky(m)):
-        least = np.finfo(float).eps if solver == "cholesky" else half_of_the_digits(m.dtype)
-        problem = cholesky_problem(m, alpha, float(least))
+    check_moments(m)
+    if prefers_cholesky(m):
+        problem = cholesky_problem(m, alpha, half_of_the_digits(m.dtype))
         if problem is not None:
             return problem
-        if solver == "cholesky":
-            raise ValueError(
-                f"solver='cholesky' needs a positive definite matrix X'X + alpha I, but it is "
-                f"singular, up to rounding, with alpha={alpha}; use solver='auto' or 'svd', or a "
-                f"larger alpha."
-            )
     return spectral_from_moments(m, warn_below=alpha).at(alpha, alone=True)
 
 
@@ -313,13 +305,8 @@ def squares_keep_digits(m: CentredMoments, alpha: float) -> bool:
     return safe and cholesky(S, overwrite=True)[1] > half_of_the_digits(m.dtype)
 
 
-def check_moments(m: CentredMoments, solver: str = "auto") -> None:
-    """Raise a ValueError if the solver needs samples, or if the moments are not finite."""
-    if solver == "svd":
-        raise ValueError(
-            "solver='svd' factorises the samples, which moments do not contain; use "
-            "solver='auto', 'cholesky' or 'eigh' with partial_fit and moments."
-        )
+def check_moments(m: CentredMoments) -> None:
+    """Raise a ValueError if the moments are not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         if not _is_finite(m.Sxx):
             raise ValueError("The squares of X overflow; divide X by a large number, or use fit.")
@@ -439,24 +426,21 @@ def whiten_arrays(
     w: Array | None,
     alpha: float,
     *,
-    solver: str = "auto",
     fit_intercept: bool = True,
     response_grams: bool = False,
 ) -> Whitened:
     """Return the problem for one penalty from validated data.
 
-    "auto" uses the moments if there are more samples than features and the normal equations keep
-    half of the digits. It decomposes a wide or ill-conditioned `X` directly.
+    The solver uses the moments if there are more samples than features and the normal equations
+    keep half of the digits. It decomposes a wide or ill-conditioned `X` directly.
     """
-    if solver in ("cholesky", "eigh") or (solver == "auto" and X.shape[0] >= X.shape[1]):
+    if X.shape[0] >= X.shape[1]:
         # A pass with its own threads leaves little work for BLAS threads.
         rest = X.shape[1] ** 2 * (X.shape[1] + math.prod(Y.shape[1:]))
         with few_threads_for(rest if n_shares(Y, X.shape[1]) > 1 else math.inf):
             m = CentredMoments.from_checked(X, Y, w, response_grams)
             m = m if is_numpy_array(X) else m.to_host_if_small()
             m = m if fit_intercept else m.about_zero()
-            if solver != "auto":
-                return whiten_moments(m, alpha, solver=solver)
             if _squares_are_safe(m):
                 if prefers_cholesky(m):
                     problem = cholesky_problem(m, alpha, half_of_the_digits(m.dtype))
@@ -471,7 +455,6 @@ def whiten_arrays(
         Y,
         w,
         min_alpha=alpha,
-        solver=solver,
         fit_intercept=fit_intercept,
         response_grams=response_grams,
     ).at(alpha, alone=True)
@@ -489,7 +472,6 @@ def spectral_from_samples(
     w: Array | None = None,
     *,
     min_alpha: float = 0.0,
-    solver: str = "auto",
     fit_intercept: bool = True,
     response_grams: bool = False,
 ) -> Spectral:
@@ -498,10 +480,8 @@ def spectral_from_samples(
     ``X'X`` is decomposed if there are more samples than features and its condition number allows
     it, and `X` otherwise.
     """
-    if solver == "eigh" or (solver == "auto" and X.shape[0] >= X.shape[1]):
+    if X.shape[0] >= X.shape[1]:
         m = CentredMoments.from_checked(X, Y, w, response_grams).centred(fit_intercept)
-        if solver == "eigh":
-            return spectral_from_moments(m)
         if _squares_are_safe(m):
             problem = spectral_from_moments(m)
             if keeps_digits(problem.s, min_alpha, m.n_features, m.dtype):
@@ -511,7 +491,6 @@ def spectral_from_samples(
         Y,
         w,
         min_alpha=min_alpha,
-        solver=solver,
         fit_intercept=fit_intercept,
         response_grams=response_grams,
     )
@@ -523,12 +502,11 @@ def spectral_from_arrays(
     w: Array | None = None,
     *,
     min_alpha: float = 0.0,
-    solver: str = "auto",
     fit_intercept: bool = True,
     response_grams: bool = False,
 ) -> Spectral:
     """Return the problem for all penalties, by a decomposition of the inputs (see `Inputs`)."""
-    inputs = Inputs.of(X, w, min_alpha=min_alpha, solver=solver, fit_intercept=fit_intercept)
+    inputs = Inputs.of(X, w, min_alpha=min_alpha, fit_intercept=fit_intercept)
     B = inputs.basis
 
     def rows_of_basis(rows: slice, out: Array) -> None:
@@ -560,7 +538,6 @@ class Inputs:
         w: Array | None = None,
         *,
         min_alpha: float = 0.0,
-        solver: str = "auto",
         fit_intercept: bool = True,
     ) -> Inputs:
         """Decompose validated inputs for penalties of at least `min_alpha`.
@@ -584,7 +561,7 @@ class Inputs:
         keep = varies(column_products(X, X), mean_x, weight)
         if not bool(xp.all(keep)):
             X = xp.where(keep, X, xp.zeros_like(X))
-        s, Q, P, used = _decompose(X, sizes, min_alpha, solver)
+        s, Q, P, used = _decompose(X, sizes, min_alpha)
         return cls(s, P, Q if root is None else Q * root, mean_x, fit_intercept, used, dtype)
 
     @classmethod
@@ -639,15 +616,13 @@ def _centred(X: Array, w: Array | None, weight: float, fit_intercept: bool) -> t
     return mean + drift, X
 
 
-def _decompose(
-    X: Array, sizes: Array, min_alpha: float, solver: str
-) -> tuple[Array, Array, Array, str]:
+def _decompose(X: Array, sizes: Array, min_alpha: float) -> tuple[Array, Array, Array, str]:
     """Return Q, s and P of ``X = Q diag(s) P'`` without directions of rounding noise.
 
     The entries of column j have the rounding errors of numbers as large as ``sizes[j]``, which
     exceed those of the centred entries.
     """
-    if solver == "auto" and X.shape[0] < X.shape[1]:
+    if X.shape[0] < X.shape[1]:
         K = symmetrise(X @ X.T)
         if min_alpha > half_of_the_digits("float64") * float(namespace_of(X).linalg.trace(K)):
             s, Q = supported(*eigh(K))

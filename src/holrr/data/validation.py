@@ -195,10 +195,6 @@ def validate(
         Whether data on disk or of Dask may be read in blocks. If not, they are read completely.
     """
     _check_sparse(estimator, X)
-    if is_sparse(X) and getattr(estimator, "solver", "auto") == "svd":
-        raise ValueError(
-            "solver='svd' needs dense inputs, but X is sparse; use solver='auto', or X.toarray()."
-        )
     others = [A for A in (y, sample_weight, groups) if A is not None]
     plain = {type(A) for A in (X, *others)} == {np.ndarray} and X.ndim == 2
     asked = [getattr(estimator, name, None) for name in ("output_shape", "input_shape")]

@@ -119,7 +119,6 @@ def _needs_samples(model: Any, data: Samples, labels: np.ndarray) -> bool:
     """Return whether a fit needs samples, or is more accurate or cheaper with them."""
     return (
         isinstance(model, KernelRegressor)
-        or getattr(model, "solver", "auto") == "svd"
         or getattr(model, "output_weight", None) is not None
         or labels.size - np.bincount(labels).max() < data.n_features  # X'X is larger than X
         or data.scaled() is not data  # moments would overflow or underflow

@@ -27,7 +27,6 @@ from .candidates import KernelSpec, kernel_function
 from .fit import KernelOptions, fit_landmarks, fit_samples, kernel_std_factor
 from .gram import KernelFunction
 from .landmarks import Landmarks, choose_landmarks, copy_of
-from .problem import SOLVERS
 
 __all__ = ["KERNEL_CONSTRAINTS", "KernelHOLRR", "KernelLRR", "KernelRLS", "KernelRegressor"]
 
@@ -42,7 +41,6 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel_params": [dict, None],
     "fit_intercept": ["boolean"],
     "center_kernel": ["boolean"],
-    "solver": [StrOptions(set(SOLVERS))],
     "n_components": [Interval(Integral, 1, None, closed="left"), None],
     "landmarks": ["array-like", None],
     "random_state": ["random_state"],
@@ -77,7 +75,6 @@ class KernelRegressor(TensorRegressor):
     gamma: float | None
     fit_intercept: bool
     center_kernel: bool
-    solver: str
     n_components: int | None
     landmarks: Any
     random_state: Any
@@ -164,7 +161,7 @@ class KernelRegressor(TensorRegressor):
         )
         moments = features.moments(data, options.structure.needs_response_grams)
         moments = moments if seen is None else seen + moments
-        check_moments(moments, self.solver)
+        check_moments(moments)
         fit = fit_landmarks(features, moments, options)
         return self._assign_fit(fit, names, features=features, moments=moments)
 
@@ -174,7 +171,6 @@ class KernelRegressor(TensorRegressor):
             alpha=float(self.alpha),
             fit_intercept=self.fit_intercept,
             center_kernel=self.center_kernel,
-            solver=self.solver,
         )
 
     def _assign_fit(
@@ -324,9 +320,6 @@ class KernelRLS(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `RLS`.
-    solver : {"auto", "cholesky", "eigh"}, default="auto"
-        Factorisation that solves the problem. "cholesky" factorises ``K + alpha I``, and "eigh"
-        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned.
     n_components : int or None, default=None
         Number of landmarks of the Nystroem approximation, which are drawn from the samples. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
@@ -412,7 +405,6 @@ class KernelRLS(KernelRegressor):
         kernel_params=None,
         fit_intercept=True,
         center_kernel=True,
-        solver="auto",
         n_components=None,
         landmarks=None,
         random_state=None,
@@ -429,7 +421,6 @@ class KernelRLS(KernelRegressor):
         self.kernel_params = kernel_params
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.solver = solver
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
@@ -477,9 +468,6 @@ class KernelLRR(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `LRR`.
-    solver : {"auto", "cholesky", "eigh"}, default="auto"
-        Factorisation that solves the problem. "cholesky" factorises ``K + alpha I``, and "eigh"
-        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned.
     n_components : int or None, default=None
         Number of landmarks of the Nystroem approximation, which are drawn from the samples. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
@@ -577,7 +565,6 @@ class KernelLRR(KernelRegressor):
         kernel_params=None,
         fit_intercept=True,
         center_kernel=True,
-        solver="auto",
         n_components=None,
         landmarks=None,
         random_state=None,
@@ -595,7 +582,6 @@ class KernelLRR(KernelRegressor):
         self.kernel_params = kernel_params
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.solver = solver
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
@@ -658,9 +644,6 @@ class KernelHOLRR(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `HOLRR`.
-    solver : {"auto", "cholesky", "eigh"}, default="auto"
-        Factorisation that solves the problem. "cholesky" factorises ``K + alpha I``, and "eigh"
-        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned.
     n_components : int or None, default=None
         Number of landmarks of the Nystroem approximation, which are drawn from the samples. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
@@ -771,7 +754,6 @@ class KernelHOLRR(KernelRegressor):
         tol=1e-6,
         fit_intercept=True,
         center_kernel=True,
-        solver="auto",
         n_components=None,
         landmarks=None,
         random_state=None,
@@ -793,7 +775,6 @@ class KernelHOLRR(KernelRegressor):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.solver = solver
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state

@@ -36,15 +36,12 @@ class KernelOptions:
         Whether to fit an intercept.
     center_kernel : bool
         Whether to centre the features of the kernel if an intercept is fitted.
-    solver : {"auto", "cholesky", "eigh"}
-        Factorisation that solves the problem.
     """
 
     structure: Structure
     alpha: float
     fit_intercept: bool = True
     center_kernel: bool = True
-    solver: str = "auto"
 
 
 def limited(structure: Structure, output_shape: tuple[int, ...]) -> Structure:
@@ -86,12 +83,12 @@ def fit_samples(data: Samples, kernel: KernelFunction, options: KernelOptions) -
 
     with few_threads_for(n * n * (n + D + d)):
         if isinstance(structure, FullRank):
-            problem = ridge_gram(build, outputs, alpha, solver=options.solver)
+            problem = ridge_gram(build, outputs, alpha)
         elif isinstance(structure, Mixture):
             problem = spectral_from_gram(build(), outputs).at(alpha)
         else:
             k = structure.n_leading(n, outputs.shape)
-            problem = whiten_gram(build, outputs, alpha, solver=options.solver, n_leading=k)
+            problem = whiten_gram(build, outputs, alpha, n_leading=k)
         with few_threads_for(n * math.prod(problem.Z.shape)):
             found = structure.approximate(problem, n)
             fit = fit_approximation(problem, found, options.fit_intercept)
@@ -130,7 +127,7 @@ def fit_landmarks(
     if isinstance(options.structure, Mixture):
         problem = spectral_from_moments(centred).at(options.alpha)
     else:
-        problem = whiten_moments(centred, options.alpha, solver=options.solver)
+        problem = whiten_moments(centred, options.alpha)
     problem = features.on_kernel_values(problem)
     structure = limited(options.structure, moments.output_shape)
     found = structure.approximate(problem, features.points.shape[0])

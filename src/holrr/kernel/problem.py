@@ -49,10 +49,9 @@ from ..core.threads import few_threads_for
 from ..core.warn import warn
 from .gram import Gram
 
-__all__ = ["SOLVERS", "Responses", "centre_responses", "positive_part", "ridge_gram"]
+__all__ = ["Responses", "centre_responses", "positive_part", "ridge_gram"]
 __all__ += ["spectral_from_gram", "whiten_gram"]
 
-SOLVERS = ("auto", "cholesky", "eigh")
 _EPS = float(np.finfo(float).eps)
 _HALF = half_of_the_digits("float64")
 _TINY = 1e-200
@@ -121,13 +120,13 @@ def _output_grams(values: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
 # ---------------------------------------------------------------- one penalty
 
 
-def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str) -> Whitened:
+def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float) -> Whitened:
     """Return the problem without a constraint, whose solution is the dual coefficients.
 
     `Z` is the ridge solution and `lift` is the identity, so no square root is needed. The
     parameters are those of `whiten_gram`.
     """
-    solved = _solve_cholesky(build, Y, alpha, solver=solver)
+    solved = _solve_cholesky(build, Y, alpha)
     if solved is None:
         return spectral_from_gram(build(), Y).at(alpha)
     C, xp = solved.C, namespace_of(solved.C)
@@ -142,51 +141,35 @@ def whiten_gram(
     Y: Responses,
     alpha: float,
     *,
-    solver: str,
     n_leading: int | None = None,
 ) -> Whitened:
     """Return the whitened problem for one penalty.
 
-    The solver "auto" factorises ``K + alpha I`` if there are at most as many outputs as samples and
+    The solver factorises ``K + alpha I`` if there are at most as many outputs as samples and
     the factorisation keeps half of the digits. Otherwise it decomposes `K`. The factorisation
     overwrites the Gram matrix, which is computed again if the factorisation fails. If the structure
     needs only `n_leading` input directions, `Z` may have only these.
     """
     n, D = Y.values.shape
-    if solver != "auto" or D <= n:
-        solved = _solve_cholesky(build, Y, alpha, solver=solver)
+    if D <= n:
+        solved = _solve_cholesky(build, Y, alpha)
         problem = None if solved is None else _root_problem(solved, n_leading)
         if problem is not None:
             return problem
-        if solver == "cholesky":
-            raise ValueError(
-                f"solver='cholesky' cannot fit these outputs with alpha={alpha}, since they are "
-                f"constant or the penalty is too large. Use solver='auto' or 'eigh'."
-            )
     return spectral_from_gram(build(), Y).at(alpha)
 
 
-def _solve_cholesky(
-    build: Callable[[], Gram], Y: Responses, alpha: float, *, solver: str
-) -> _Solved | None:
+def _solve_cholesky(build: Callable[[], Gram], Y: Responses, alpha: float) -> _Solved | None:
     """Solve the problem by a Cholesky factorisation, or return None if eigenvalues are needed."""
-    if solver == "eigh":
-        return None
     G = build()
     if G.positive or _is_positive(G):
-        L = _factor(G, alpha, 0.0 if solver == "cholesky" else _HALF)
+        L = _factor(G, alpha)
         if L is not None:
             return _Solved(build, G, L, Y, alpha)
-    if solver == "cholesky":
-        raise ValueError(
-            f"solver='cholesky' needs a positive semidefinite kernel and a positive definite "
-            f"K + alpha I, but these data do not give both with alpha={alpha}. Use "
-            f"solver='auto' or 'eigh', or a larger alpha."
-        )
     return None
 
 
-def _factor(G: Gram, alpha: float, min_rcond: float) -> Array | None:
+def _factor(G: Gram, alpha: float) -> Array | None:
     """Return the Cholesky factor of ``K + alpha I``, or None if it is ill-conditioned.
 
     The factor overwrites `K`.
@@ -194,13 +177,13 @@ def _factor(G: Gram, alpha: float, min_rcond: float) -> Array | None:
     K = add_to_diagonal(G.K, alpha)
     if not is_numpy_array(K):
         L, rcond = cholesky(K)
-        enough = rcond > min_rcond and alpha > min_rcond * G.scale
+        enough = rcond > _HALF and alpha > _HALF * G.scale
         return L if enough else None
     # K is symmetric, so its transpose is K in the memory order of LAPACK, without a copy.
     size = max(dlange("1", K.T), G.scale + alpha)
     L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
     # No eigenvalue of K + alpha I is below alpha; this bound is often sufficient.
-    if info != 0 or not (alpha > min_rcond * size or dpocon(L, size, uplo="L")[0] > min_rcond):
+    if info != 0 or not (alpha > _HALF * size or dpocon(L, size, uplo="L")[0] > _HALF):
         return None
     return L
 

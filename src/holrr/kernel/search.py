@@ -164,7 +164,6 @@ class KernelSearch(Search):
             alpha=choice.alpha,
             fit_intercept=self.fit_intercept,
             center_kernel=self.center_kernel,
-            solver=self.solver,
         )
 
     def _model(self, alpha: float, rank: Any, chosen: KernelSpec, points: Array | None) -> Any:
@@ -250,10 +249,6 @@ class KernelRLSCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `RLS`.
-    solver : {"auto", "cholesky", "eigh"}, default="auto"
-        Factorisation that solves the final fit. "cholesky" factorises ``K + alpha I``, and "eigh"
-        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned. The
-        folds use "eigh".
     n_components : int or None, default=None
         Number of landmarks of the Nystroem approximation. The landmarks are drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
@@ -374,7 +369,6 @@ class KernelRLSCV(KernelSearch):
         selection="min",
         fit_intercept=True,
         center_kernel=True,
-        solver="auto",
         n_components=None,
         landmarks=None,
         random_state=None,
@@ -397,7 +391,6 @@ class KernelRLSCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.solver = solver
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
@@ -472,10 +465,6 @@ class KernelLRRCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `LRR`.
-    solver : {"auto", "cholesky", "eigh"}, default="auto"
-        Factorisation that solves the final fit. "cholesky" factorises ``K + alpha I``, and "eigh"
-        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned. The
-        folds use "eigh".
     n_components : int or None, default=None
         Number of landmarks of the Nystroem approximation. The landmarks are drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
@@ -617,7 +606,6 @@ class KernelLRRCV(KernelSearch):
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
-        solver="auto",
         n_components=None,
         landmarks=None,
         random_state=None,
@@ -641,7 +629,6 @@ class KernelLRRCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.solver = solver
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
@@ -730,10 +717,6 @@ class KernelHOLRRCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `HOLRR`.
-    solver : {"auto", "cholesky", "eigh"}, default="auto"
-        Factorisation that solves the final fit. "cholesky" factorises ``K + alpha I``, and "eigh"
-        decomposes the Gram matrix `K`. "auto" uses "cholesky" unless `K` is ill-conditioned. The
-        folds use "eigh".
     n_components : int or None, default=None
         Number of landmarks of the Nystroem approximation. The landmarks are drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
@@ -900,7 +883,6 @@ class KernelHOLRRCV(KernelSearch):
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
-        solver="auto",
         n_components=None,
         landmarks=None,
         random_state=None,
@@ -928,7 +910,6 @@ class KernelHOLRRCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.solver = solver
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state

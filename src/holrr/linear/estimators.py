@@ -16,7 +16,6 @@ from ..base import TensorRegressor
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.fit import Fit
 from ..core.namespace import to_numpy
-from ..core.spectral import SOLVERS
 from ..core.threads import few_threads_for
 from ..core.warn import warn
 from ..data.arrays import comes_from, ignores_missing
@@ -50,7 +49,6 @@ DATA_CONSTRAINTS: dict[str, list[Any]] = {
 LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
     "alpha": [Interval(Real, 0, None, closed="left"), "array-like", dict],
     "fit_intercept": ["boolean"],
-    "solver": [StrOptions(set(SOLVERS))],
     "loss": [StrOptions({"squared", "huber"})],
     "missing": [StrOptions({"raise", "ignore"})],
     "output_weight": ["array-like", None],
@@ -80,7 +78,6 @@ class LinearRegressor(TensorRegressor):
 
     alpha: Any
     fit_intercept: bool
-    solver: str
     loss: str = "squared"
     missing: str = "raise"
     output_weight: Any = None
@@ -103,7 +100,6 @@ class LinearRegressor(TensorRegressor):
             structure=self._structure(),
             alpha=plan.alpha,
             fit_intercept=self.fit_intercept,
-            solver=self.solver,
             ignore_missing=ignores_missing(self),
             inputs=plan.fixed,
         )
@@ -264,10 +260,6 @@ class RLS(LinearRegressor):
         A labelled array must have the labels of the outputs.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
-    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        Factorisation that solves the problem. "cholesky" and "eigh" factorise ``X'X``, and "svd"
-        factorises `X`. "auto" uses "eigh" for up to 256 features and "cholesky" for more. If there
-        are fewer samples than features or `X` is ill-conditioned, "auto" decomposes ``XX'`` or `X`.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fit. "huber" is a robust fit: samples that the other samples do not predict get
         smaller weights in the squared error. See docs/robust.md.
@@ -391,7 +383,6 @@ class RLS(LinearRegressor):
         alpha=1.0,
         *,
         fit_intercept=True,
-        solver="auto",
         loss="squared",
         missing="raise",
         output_weight=None,
@@ -408,7 +399,6 @@ class RLS(LinearRegressor):
     ):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
-        self.solver = solver
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
@@ -447,10 +437,6 @@ class LRR(LinearRegressor):
         fitted.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
-    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        Factorisation that solves the problem. "cholesky" and "eigh" factorise ``X'X``, and "svd"
-        factorises `X`. "auto" uses "eigh" for up to 256 features and "cholesky" for more. If there
-        are fewer samples than features or `X` is ill-conditioned, "auto" decomposes ``XX'`` or `X`.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fit. "huber" is a robust fit: samples that the other samples do not predict get
         smaller weights in the squared error. See docs/robust.md.
@@ -594,7 +580,6 @@ class LRR(LinearRegressor):
         alpha=1.0,
         *,
         fit_intercept=True,
-        solver="auto",
         loss="squared",
         missing="raise",
         output_weight=None,
@@ -612,7 +597,6 @@ class LRR(LinearRegressor):
         self.rank = rank
         self.alpha = alpha
         self.fit_intercept = fit_intercept
-        self.solver = solver
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
@@ -666,10 +650,6 @@ class HOLRR(LinearRegressor):
         share of the objective.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
-    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        Factorisation that solves the problem. "cholesky" and "eigh" factorise ``X'X``, and "svd"
-        factorises `X`. "auto" uses "eigh" for up to 256 features and "cholesky" for more. If there
-        are fewer samples than features or `X` is ill-conditioned, "auto" decomposes ``XX'`` or `X`.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fit. "huber" is a robust fit: samples that the other samples do not predict get
         smaller weights in the squared error. See docs/robust.md.
@@ -834,7 +814,6 @@ class HOLRR(LinearRegressor):
         max_iter=100,
         tol=1e-6,
         fit_intercept=True,
-        solver="auto",
         loss="squared",
         missing="raise",
         output_weight=None,
@@ -856,7 +835,6 @@ class HOLRR(LinearRegressor):
         self.max_iter = max_iter
         self.tol = tol
         self.fit_intercept = fit_intercept
-        self.solver = solver
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight

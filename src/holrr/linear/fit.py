@@ -88,8 +88,6 @@ class LinearOptions:
         Penalty. Only ridge regression accepts one penalty for each output.
     fit_intercept : bool
         Whether to fit an intercept.
-    solver : {"auto", "cholesky", "eigh", "svd"}
-        Factorisation that solves the problem.
     ignore_missing : bool
         Whether to leave missing outputs out of the objective. If False, they are an error.
     inputs : InputDesign or None
@@ -103,16 +101,10 @@ class LinearOptions:
     structure: Structure
     alpha: Any
     fit_intercept: bool = True
-    solver: str = "auto"
     ignore_missing: bool = False
     inputs: InputDesign | None = None
     never: np.ndarray | None = None
     pilot: tuple[Structure, float] | None = None
-
-    @property
-    def spectral_solver(self) -> str:
-        """Solver for several penalties: "eigh" replaces "cholesky", which is for one penalty."""
-        return "eigh" if self.solver == "cholesky" else self.solver
 
     @property
     def min_alpha(self) -> float:
@@ -197,10 +189,10 @@ def _fit_complete(data: Samples, options: LinearOptions) -> Fit:
             "response_grams": options.structure.needs_response_grams,
         }
         if _needs_all_penalties(options):
-            how |= {"solver": options.spectral_solver, "min_alpha": _least_alpha(options)}
+            how["min_alpha"] = _least_alpha(options)
             fit = _fit_spectral(spectral_from_samples(*arrays, **how), options, data.n_features)
         else:
-            problem = whiten_arrays(*arrays, options.alpha, solver=options.solver, **how)
+            problem = whiten_arrays(*arrays, options.alpha, **how)
             with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
                 fit = _fit_problem(problem, options, data.n_features)
     return fit.rescaled(scaled.x_unit, scaled.y_unit)
@@ -387,7 +379,6 @@ def _fit_stream(data: Stream, options: LinearOptions, weights: Sequence[np.ndarr
     problem = whiten_stream(
         data,
         options.alpha,
-        solver=options.solver,
         fit_intercept=options.fit_intercept,
         response_grams=options.structure.needs_response_grams,
     )
@@ -425,7 +416,7 @@ def fit_moments(
         options = options.of_known(known, moments.n_features, is_complete=True)
         return known.expand(fit_moments(known.moments(moments), options))
     structure = options.structure
-    check_linear_moments(moments, structure, options.solver)
+    check_linear_moments(moments, structure)
     with few_threads_for(moments.n_features * math.prod(moments.Sxy.shape)):
         centred = moments.centred(options.fit_intercept)
         if options.inputs is None:
@@ -454,7 +445,7 @@ def _fit_centred(m: CentredMoments, options: LinearOptions) -> Fit:
     """Fit a model to moments about the centres of the fit."""
     if _needs_all_penalties(options):
         return _fit_spectral(spectral_from_moments(m), options, m.n_features)
-    problem = whiten_moments(m, options.alpha, solver=options.solver)
+    problem = whiten_moments(m, options.alpha)
     return _fit_problem(problem, options, m.n_features)
 
 
@@ -464,14 +455,14 @@ def _is_multilinear(structure: Structure) -> bool:
     return isinstance(base, MultilinearRank)
 
 
-def check_linear_moments(moments: CentredMoments, structure: Structure, solver: str) -> None:
-    """Raise an error if the moments do not support the structure or the solver."""
+def check_linear_moments(moments: CentredMoments, structure: Structure) -> None:
+    """Raise an error if the moments do not support the structure."""
     if structure.needs_response_grams and moments.response_grams is None:
         raise ValueError(
             "subspaces='response' needs moments with response Gram matrices. Compute the moments "
             "with response_grams=True."
         )
-    check_moments(moments, solver)
+    check_moments(moments)
     structure.check(moments.n_features, moments.output_shape)
 
 

@@ -205,8 +205,6 @@ class FoldData:
         Whether to fit an intercept.
     response_grams : bool
         Whether to compute the Gram matrices of the output modes.
-    solver : {"auto", "cholesky", "eigh", "svd"}
-        Factorisation that solves the problems.
     device : array or None
         An array of the data, if they are on an accelerator.
     """
@@ -226,14 +224,12 @@ class FoldData:
     sparse: SparseStream | None = None
     fit_intercept: bool = True
     response_grams: bool = False
-    solver: str = "auto"
     device: Array | None = None
 
     @property
     def options(self) -> dict[str, Any]:
         """Keyword arguments of the functions that decompose samples."""
         return {
-            "solver": "eigh" if self.solver == "cholesky" else self.solver,
             "fit_intercept": self.fit_intercept,
             "response_grams": self.response_grams,
         }
@@ -241,9 +237,9 @@ class FoldData:
     def keeps_digits(self, s: Array, alpha: float, n_features: int) -> bool:
         """Return whether the squared condition number leaves half of the digits.
 
-        The result is True if the solver is not "auto" or there are only moments.
+        The result is True if there are only moments.
         """
-        if self.solver != "auto" or self.everything is None:
+        if self.everything is None:
             return True
         X = self.everything.X
         dtype = "float32" if X.dtype == namespace_of(X).float32 else "float64"
@@ -321,15 +317,13 @@ def sample_data(
     *,
     fit_intercept: bool = True,
     response_grams: bool = False,
-    solver: str = "auto",
 ) -> FoldData:
     """Return the data of folds from samples in memory.
 
     If the folds partition the data and the moments of all folds fit into the memory budget, the
     moments of each fold are computed once, and the training moments are merged from the moments of
     the other folds (and not computed by subtraction). Otherwise the moments are computed for each
-    split. The samples are decomposed without moments
-    if the solver is "svd", or if it is "auto" and there are fewer training samples than features.
+    split. Folds with fewer training samples than features are decomposed without moments.
 
     Parameters
     ----------
@@ -341,14 +335,12 @@ def sample_data(
         Whether to fit an intercept.
     response_grams : bool
         Whether to compute the Gram matrices of the output modes.
-    solver : {"auto", "cholesky", "eigh", "svd"}
-        Factorisation that solves the problems.
     """
     n_features = data.n_features
 
     def is_wide(n_samples: int) -> bool:
         """Return whether to decompose the samples in place of ``X'X``."""
-        return solver == "svd" or (solver == "auto" and n_samples < n_features)
+        return n_samples < n_features
 
     @cache
     def merged() -> FoldData | None:
@@ -395,7 +387,6 @@ def sample_data(
         prepare=prepare,
         fit_intercept=fit_intercept,
         response_grams=response_grams,
-        solver=solver,
         device=None if on_host(data.X) else data.X,
     )
 

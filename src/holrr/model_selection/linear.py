@@ -327,7 +327,6 @@ class LinearSearch(Search):
     cv: Any
     selection: Any
     fit_intercept: bool
-    solver: str
     missing: str
     output_weight: Any
     input_rank: Any
@@ -515,7 +514,6 @@ class LinearSearch(Search):
             splits,
             fit_intercept=self.fit_intercept,
             response_grams=self.subspaces == "response",
-            solver=self.solver,
         )
 
     def _search_incomplete(
@@ -639,11 +637,6 @@ class LinearSearch(Search):
         )
 
     def _check_moments(self, moments: Sequence[Moments]) -> list[Moments]:
-        if self.solver == "svd":
-            raise ValueError(
-                "solver='svd' needs samples and cannot be used with moments. Use solver='auto' or "
-                "'eigh'."
-            )
         ignore_missing = ignores_missing(self)
         return check_fold_moments(
             moments, self.subspaces == "response", ignore_missing=ignore_missing
@@ -661,7 +654,7 @@ class LinearSearch(Search):
             return sparse_data(
                 data,
                 splits,
-                by_moments=self.solver != "auto" or not plan.is_plain,
+                by_moments=not plan.is_plain,
                 fit_intercept=self.fit_intercept,
                 response_grams=grams,
             )
@@ -673,7 +666,6 @@ class LinearSearch(Search):
             structure=choice.structure,
             alpha=choice.alpha,
             fit_intercept=self.fit_intercept,
-            solver=self.solver,
             ignore_missing=ignores_missing(self),
         )
 
@@ -743,11 +735,6 @@ class RLSCV(LinearSearch):
         outputs, and cannot be combined with `blocks`.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
-    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        Factorisation that solves the problems. "cholesky" and "eigh" factorise ``X'X``, and "svd"
-        factorises `X`. "auto" chooses by the shape and the condition number of `X`, see `RLS`.
-        Folds and stacks use "eigh" in place of "cholesky", since one eigendecomposition serves all
-        penalties.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
         get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
@@ -917,7 +904,6 @@ class RLSCV(LinearSearch):
         selection="min",
         alpha_per_output=False,
         fit_intercept=True,
-        solver="auto",
         loss="squared",
         missing="raise",
         output_weight=None,
@@ -940,7 +926,6 @@ class RLSCV(LinearSearch):
         self.selection = selection
         self.alpha_per_output = alpha_per_output
         self.fit_intercept = fit_intercept
-        self.solver = solver
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
@@ -1002,11 +987,6 @@ class LRRCV(LinearSearch):
         - "auto" is "stack".
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
-    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        Factorisation that solves the problems. "cholesky" and "eigh" factorise ``X'X``, and "svd"
-        factorises `X`. "auto" chooses by the shape and the condition number of `X`, see `RLS`.
-        Folds and stacks use "eigh" in place of "cholesky", since one eigendecomposition serves all
-        penalties.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
         get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
@@ -1188,7 +1168,6 @@ class LRRCV(LinearSearch):
         max_rank=None,
         selection="auto",
         fit_intercept=True,
-        solver="auto",
         loss="squared",
         missing="raise",
         output_weight=None,
@@ -1211,7 +1190,6 @@ class LRRCV(LinearSearch):
         self.max_rank = max_rank
         self.selection = selection
         self.fit_intercept = fit_intercept
-        self.solver = solver
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
@@ -1286,11 +1264,6 @@ class HOLRRCV(LinearSearch):
         - "auto" is "stack", or "min" with ``refine=True``.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
-    solver : {"auto", "cholesky", "eigh", "svd"}, default="auto"
-        Factorisation that solves the problems. "cholesky" and "eigh" factorise ``X'X``, and "svd"
-        factorises `X`. "auto" chooses by the shape and the condition number of `X`, see `RLS`.
-        Folds and stacks use "eigh" in place of "cholesky", since one eigendecomposition serves all
-        penalties.
     loss : {"squared", "huber"}, default="squared"
         Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
         get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
@@ -1533,7 +1506,6 @@ class HOLRRCV(LinearSearch):
         tol=1e-6,
         selection="auto",
         fit_intercept=True,
-        solver="auto",
         loss="squared",
         missing="raise",
         output_weight=None,
@@ -1560,7 +1532,6 @@ class HOLRRCV(LinearSearch):
         self.tol = tol
         self.selection = selection
         self.fit_intercept = fit_intercept
-        self.solver = solver
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight

@@ -34,7 +34,6 @@ def whiten_stream(
     stream: Stream,
     alpha: float,
     *,
-    solver: str = "auto",
     fit_intercept: bool = True,
     response_grams: bool = False,
 ) -> Whitened:
@@ -44,20 +43,20 @@ def whiten_stream(
     with the last reference to Z.
     """
     wide = stream.is_wide and not response_grams
-    moments = _moments_of(stream, alpha, solver, fit_intercept, response_grams, alone=wide)
+    moments = _moments_of(stream, alpha, fit_intercept, response_grams, alone=wide)
     if moments is not None and not wide:
         moments = moments.centred(fit_intercept)  # X'X is stored once, and once more in the solver
-        return whiten_moments(moments, alpha, solver=solver)
+        return whiten_moments(moments, alpha)
     most = stream.max_bytes // 128 if wide else None
     parts: Iterable[tuple[Box, Whitened]]
     if moments is None:
-        problems = _problems(stream, alpha, solver, fit_intercept, response_grams, most)
+        problems = _problems(stream, alpha, fit_intercept, response_grams, most)
         parts = ((box, problem.at(alpha)) for box, problem in problems)
     else:
         # The columns of ``Z = L^-1 X'Y`` are independent.
         assert most is not None
         blocks = stream.output_blocks(most, moments)
-        whiten = partial(whiten_moments, alpha=alpha, solver=solver)
+        whiten = partial(whiten_moments, alpha=alpha)
         parts = ((box, whiten(part.centred(fit_intercept))) for box, part in blocks)
     if wide:
         return _joined(stream, parts)
@@ -69,9 +68,9 @@ def spectral_from_stream(
     stream: Stream, *, min_alpha: float, fit_intercept: bool, response_grams: bool = False
 ) -> Spectral:
     """Return the problem for all penalties of at least `min_alpha`, with ``X'Y`` in memory."""
-    moments = _moments_of(stream, min_alpha, "auto", fit_intercept, response_grams)
+    moments = _moments_of(stream, min_alpha, fit_intercept, response_grams)
     if moments is None:
-        ((_, problem),) = _problems(stream, min_alpha, "auto", fit_intercept, response_grams)
+        ((_, problem),) = _problems(stream, min_alpha, fit_intercept, response_grams)
         return problem
     return spectral_from_moments(moments.centred(fit_intercept), warn_below=min_alpha)
 
@@ -79,7 +78,6 @@ def spectral_from_stream(
 def _moments_of(
     stream: Stream,
     alpha: float,
-    solver: str,
     fit_intercept: bool,
     response_grams: bool = False,
     *,
@@ -87,15 +85,14 @@ def _moments_of(
 ) -> Moments | None:
     """Return the moments for the problem; with `alone`, of the inputs only (``X'Y`` is large).
 
-    Returns None if the inputs are in memory and are decomposed directly: on request, if there are
-    more features than samples, or if ``X'X`` would lose too many digits. The last case costs one
+    Returns None if the inputs are in memory and are decomposed directly: if there are more features
+    than samples, or if ``X'X`` would lose too many digits. The last case costs one
     more pass over the outputs.
     """
-    can_decompose = stream.has_inputs and solver in ("auto", "svd")
-    if can_decompose and (solver == "svd" or stream.n_samples < stream.n_features):
+    if stream.has_inputs and stream.n_samples < stream.n_features:
         return None
     moments = stream.input_moments() if alone else stream.moments(response_grams)
-    if can_decompose and not squares_keep_digits(moments.centred(fit_intercept), alpha):
+    if stream.has_inputs and not squares_keep_digits(moments.centred(fit_intercept), alpha):
         return None
     return moments
 
@@ -103,7 +100,6 @@ def _moments_of(
 def _problems(
     stream: Stream,
     alpha: float,
-    solver: str,
     fit_intercept: bool,
     response_grams: bool = False,
     max_entries: int | None = None,
@@ -116,7 +112,6 @@ def _problems(
         X,
         stream.weights,
         min_alpha=alpha,
-        solver=solver,
         fit_intercept=fit_intercept,
     )
     inputs = replace(inputs, dtype=stream.dtype)
