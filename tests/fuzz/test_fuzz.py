@@ -58,12 +58,12 @@ def test_a_failure_says_how_to_repeat_the_case(monkeypatch):
 def test_the_command_line_prints_how_many_cases_ran():
     words = [sys.executable, str(Path(__file__).with_name("run.py")), "--cases", "6", "--seed", "1"]
     done = subprocess.run(
-        [*words, "--family", "criteria", "--family", "bad_entries"],
+        [*words, "--family", "layouts", "--family", "bad_entries"],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "criteria: 3 cases, 0 failures" in done.stdout
+    assert "layouts: 3 cases, 0 failures" in done.stdout
     assert done.stdout.splitlines()[-1] == "6 cases, 0 failures"

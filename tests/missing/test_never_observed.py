@@ -181,11 +181,9 @@ def test_ranks_above_the_size_of_what_remains_become_that_size():
     Y[:, 1:] = np.nan
     found = HOLRR((3, 4, 2), missing="ignore").fit(X, Y)
     assert_allclose(found.predict(X)[:, :1], HOLRR((3, 1, 2)).fit(X, Y[:, :1]).predict(X))
-    search = HOLRRCV([1.0], [(3, 4, 2), (1, 1, 1)], cv=3, missing="ignore", selection="min")
-    assert (
-        search.fit(X, Y).rank_
-        == HOLRRCV([1.0], [(3, 1, 2), (1, 1, 1)], cv=3, selection="min").fit(X, Y[:, :1]).rank_
-    )
+    search = HOLRRCV([1.0], cv=3, max_rank=(3, 4, 2), missing="ignore", selection="min")
+    expected = HOLRRCV([1.0], cv=3, max_rank=(3, 1, 2), selection="min")
+    assert search.fit(X, Y).rank_ == expected.fit(X, Y[:, :1]).rank_
 
 
 def test_too_few_rounds_of_completion_warn():
