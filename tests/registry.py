@@ -367,7 +367,6 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "output_weight": ([[1.0, 2.0, 0.5], None],),
     "own": (np.arange(60).reshape(5, 12) % 4 == 0,),
     "own_alpha": (0.1,),  # without own inputs it has no effect
-    "own_alphas": ([0.1],),
     "penalty": (4.0,),
     "random_state": (3,),
     "rank": (1,),

@@ -421,7 +421,6 @@ ALWAYS_BAD = {
     "output_weight": ([1.0], [[-1.0, 1.0, 1.0], None], [None, [0.0] * 4], "much", 2.0),
     "own": ("auto", "station", [(0, 0)], [(5, 0)], np.ones((2, 2), bool), 3, [], [1, 2]),
     "own_alpha": (-1.0, NAN, "much", None),
-    "own_alphas": ([], [1.0, -1.0], [NAN], "much"),
     "penalties": ([], [-1.0, 1.0], [NAN], ["a"]),
     "penalty": (-1.0, NAN, INF, "much", None),
     "random_state": ("seed", -1),

@@ -154,9 +154,8 @@ class Case:
         for name in ("alpha", "own_alpha"):
             if self.param(name) is not None:
                 params[name] = self.param(name) * factor
-        for name in ("alphas", "own_alphas"):
-            if self.param(name) is not None:
-                params[name] = [value * factor for value in self.param(name)]
+        if self.param("alphas") is not None:
+            params["alphas"] = [value * factor for value in self.param("alphas")]
         blocks = self.block_alphas and [value * factor for value in self.block_alphas]
         alpha_of = None if self.alpha_of is None else self.alpha_of * factor
         return replace(self, params=params, block_alphas=blocks, alpha_of=alpha_of)

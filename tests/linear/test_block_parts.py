@@ -144,7 +144,6 @@ def test_units_of_the_data_do_not_matter(make, scale):
     else:
         plain.alphas, scaled.alphas = [0.0], [0.0]
     plain.own_alpha = scaled.own_alpha = 0.0
-    plain.own_alphas = scaled.own_alphas = [0.0]
     plain.fit(X, Y)
     scaled.fit(scale * X, Y)
     expected, found = plain.predict_blocks(new), scaled.predict_blocks(scale * new)

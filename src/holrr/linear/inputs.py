@@ -46,8 +46,6 @@ class InputPlan:
         regression may have one penalty for each output.
     own : tuple of OwnInputs
         Kinds of own inputs that a search tries.
-    own_alphas : array of shape (n_penalties,), or None
-        Penalties of own inputs that a search tries; None scales them to the data.
     """
 
     design: InputDesign
@@ -55,7 +53,6 @@ class InputPlan:
     blocks: InputBlocks | None = None
     alpha: Any = 1.0
     own: tuple[OwnInputs, ...] = ()
-    own_alphas: np.ndarray | None = None
 
     @property
     def fixed(self) -> InputDesign | None:

@@ -88,7 +88,6 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
     "cv": ["cv_object"],
     "selection": [StrOptions({"auto", "stack", "min", "1se"}), callable],
-    "own_alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
     "keep_held_out": ["boolean"],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
@@ -332,7 +331,6 @@ class LinearSearch(Search):
     input_rank: Any
     blocks: Any
     own: Any
-    own_alphas: Any
     n_jobs: int | None
     verbose: Any
     loss: str = "squared"
@@ -382,7 +380,7 @@ class LinearSearch(Search):
         options = self._options()
         check_search(options)
         self._grid((data.n_features, *data.output_shape))  # raises for a bad max_rank
-        plan = self._plan(names, data)
+        plan = input_plan(self, names, data)
         n_samples = data.n_samples
         if isinstance(data, Stream):
             is_sparse = isinstance(data, SparseStream)
@@ -472,7 +470,7 @@ class LinearSearch(Search):
             known = KnownOutputs.of(missing, keep_grid=self._keeps_grid(parts[0]))
             some = [known.moments(part) for part in parts]
             data = moment_data(some, fit_intercept=self.fit_intercept)
-        plan = self._plan(names, data)
+        plan = input_plan(self, names, data)
         if known is not None:
             refuse_own(plan)
             refuse_by_output(options)
@@ -499,11 +497,6 @@ class LinearSearch(Search):
         return cls(**parameters).fit_fold_moments(moments)
 
     # ------------------------------------------------------------ steps
-
-    def _plan(self, names: Names, data: Any) -> InputPlan:
-        """Read the parameters that concern the inputs."""
-        own_alphas = check_penalties(self.own_alphas, "own_alphas")
-        return replace(input_plan(self, names, data), own_alphas=own_alphas)
 
     def _sample_data(self, data: Samples, splits: Sequence[Any]) -> FoldData:
         """Return the folds of complete samples."""
@@ -776,11 +769,9 @@ class RLSCV(LinearSearch):
         shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
         arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
         several shared modes, the search tries every combination of them (the same station, the same
-        variable, both). The model without own inputs is always a candidate. See docs/own_inputs.md.
-    own_alphas : array of shape (n_penalties,), float or None, default=None
-        Penalties of own inputs to try. By default, the search tries eleven penalties in half
-        decades, from 1e-3 to 1e2 times the mean diagonal entry of ``X'X`` (of the centred inputs if
-        an intercept is fitted).
+        variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
+        diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
+        without own inputs is always a candidate. See docs/own_inputs.md.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
@@ -912,7 +903,6 @@ class RLSCV(LinearSearch):
         input_weight=None,
         blocks=None,
         own=None,
-        own_alphas=None,
         missing_features="raise",
         keep_held_out=False,
         n_jobs=None,
@@ -934,7 +924,6 @@ class RLSCV(LinearSearch):
         self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
-        self.own_alphas = own_alphas
         self.missing_features = missing_features
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
@@ -1030,11 +1019,9 @@ class LRRCV(LinearSearch):
         shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
         arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
         several shared modes, the search tries every combination of them (the same station, the same
-        variable, both). The model without own inputs is always a candidate. See docs/own_inputs.md.
-    own_alphas : array of shape (n_penalties,), float or None, default=None
-        Penalties of own inputs to try. By default, the search tries eleven penalties in half
-        decades, from 1e-3 to 1e2 times the mean diagonal entry of ``X'X`` (of the centred inputs if
-        an intercept is fitted).
+        variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
+        diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
+        without own inputs is always a candidate. See docs/own_inputs.md.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
@@ -1176,7 +1163,6 @@ class LRRCV(LinearSearch):
         input_weight=None,
         blocks=None,
         own=None,
-        own_alphas=None,
         missing_features="raise",
         keep_held_out=False,
         n_jobs=None,
@@ -1198,7 +1184,6 @@ class LRRCV(LinearSearch):
         self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
-        self.own_alphas = own_alphas
         self.missing_features = missing_features
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
@@ -1307,11 +1292,9 @@ class HOLRRCV(LinearSearch):
         shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
         arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
         several shared modes, the search tries every combination of them (the same station, the same
-        variable, both). The model without own inputs is always a candidate. See docs/own_inputs.md.
-    own_alphas : array of shape (n_penalties,), float or None, default=None
-        Penalties of own inputs to try. By default, the search tries eleven penalties in half
-        decades, from 1e-3 to 1e2 times the mean diagonal entry of ``X'X`` (of the centred inputs if
-        an intercept is fitted).
+        variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
+        diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
+        without own inputs is always a candidate. See docs/own_inputs.md.
     missing_features : {"raise", "drop"}, default="raise"
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
@@ -1514,7 +1497,6 @@ class HOLRRCV(LinearSearch):
         input_weight=None,
         blocks=None,
         own=None,
-        own_alphas=None,
         missing_features="raise",
         keep_held_out=False,
         n_jobs=None,
@@ -1540,7 +1522,6 @@ class HOLRRCV(LinearSearch):
         self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
-        self.own_alphas = own_alphas
         self.missing_features = missing_features
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs

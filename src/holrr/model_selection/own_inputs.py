@@ -46,17 +46,13 @@ def own_designs(
     base : InputDesign
         Design with the scale and the ranks of all designs. The comparison does not use the ranks.
     plan : InputPlan
-        Kinds and penalties of own inputs.
+        Kinds of own inputs.
     alphas : array of shape (n_alphas,)
         Penalties of the shared part.
     n_jobs : int
         Number of folds that run in parallel.
     """
-    x_unit = 1.0 if data.everything is None else data.everything.x_unit
-    if plan.own_alphas is not None:
-        betas = plan.own_alphas / x_unit / x_unit
-    else:
-        betas = _PENALTIES * float(column_squares(data, base.scale).mean())
+    betas = _PENALTIES * float(column_squares(data, base.scale).mean())
     tried = [
         replace(base, own=replace(kind, beta=float(beta)))
         for kind, beta in product(plan.own, betas)
