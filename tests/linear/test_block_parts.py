@@ -142,7 +142,7 @@ def test_units_of_the_data_do_not_matter(make, scale):
     if hasattr(plain, "alpha"):
         plain.alpha, scaled.alpha = 0.0, 0.0
     else:
-        plain.alphas, scaled.alphas = [0.0], [0.0]
+        plain.alphas, scaled.alphas = [1.0], [scale**2]
     plain.own_alpha = scaled.own_alpha = 0.0
     plain.fit(X, Y)
     scaled.fit(scale * X, Y)
