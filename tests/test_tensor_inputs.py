@@ -295,7 +295,7 @@ def test_cells_that_are_missing_in_some_samples_are_an_error():
         RLS(missing_features="drop").fit(some, maps)
     with pytest.raises(ValueError, match=r"features 'lat=0.0,lon=30.0'.*missing_features='drop'"):
         RLS().fit(sea, maps)
-    with pytest.raises(ValueError, match="leaves no inputs"):
+    with pytest.raises(ValueError, match="No inputs are left"):
         RLS(missing_features="drop").fit(sea * np.nan, maps)
 
 
