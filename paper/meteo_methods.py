@@ -116,7 +116,8 @@ def by_validation(search: Any, windows: Windows, X: Array | None = None) -> Fore
 def at_edge(search: Any) -> bool:
     """Return whether the chosen penalty, or kernel width, is the first or last of its grid."""
     pairs = [(search.alpha_, search.alphas)]
-    widths = {kernel["gamma"] for kernel in search.get_params().get("kernels", ())}
+    kernels = search.get_params().get("kernel", ())
+    widths = {kernel["gamma"] for kernel in kernels if isinstance(kernel, dict)}
     if len(widths) > 1:
         pairs.append((search.best_estimator_.gamma, widths))
     return any(value <= min(grid) or value >= max(grid) for value, grid in pairs)
@@ -134,7 +135,7 @@ def _linear(windows: Windows, alphas: Sequence[float] = ALPHAS) -> Forecasts:
 def _kernel_searches(
     kernels: Sequence[dict[str, Any]], alphas: Sequence[float] = ALPHAS
 ) -> dict[str, Any]:
-    common: dict[str, Any] = {"kernels": kernels, "center_kernel": False, "selection": "min"}
+    common: dict[str, Any] = {"kernel": kernels, "center_kernel": False, "selection": "min"}
     return {
         "RLS": KernelRLSCV(alphas, **common),
         "LRR": KernelLRRCV(alphas, **common),

@@ -163,7 +163,7 @@ _KERNELS = [
 _KERNEL_GRID: dict[str, Any] = {
     "selection": "min",
     "alphas": tuple(float(10.0**e) for e in range(-4, 4)),
-    "kernels": _KERNELS,
+    "kernel": _KERNELS,
     "fit_intercept": False,
     "center_kernel": False,
 }

@@ -76,7 +76,7 @@ def with_a_remainder() -> Pipeline:
 
 def with_our_own() -> Pipeline:
     columns = ColumnTransformer([("scaled", StandardScaler(), [2, 3])])
-    model = KernelRLS(kernel="rbf", n_components=9, random_state=0)
+    model = KernelRLS(kernel="rbf", landmarks=9, random_state=0)
     return make_pipeline(columns, "passthrough", Standardizer(), Delayer([0, 1]), model)
 
 

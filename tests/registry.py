@@ -143,8 +143,8 @@ class Row:
         found: dict[str, Any] = {}
         if self.searches and labels is not None:
             found["cv"] = PredefinedSplit(labels)
-        if self.params.get("n_components") is not None:
-            found |= {"n_components": None, "landmarks": X[: self.params["n_components"]].copy()}
+        if self.params.get("landmarks") is not None:
+            found["landmarks"] = X[: self.params["landmarks"]].copy()
         return found
 
     def scaled(self, scale: float, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -297,7 +297,7 @@ ROWS = [
         streams=False,
     ),
     Row(
-        KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, n_components=20, **SEED),
+        KernelHOLRR(rank=2, kernel="rbf", gamma=0.1, alpha=0.1, landmarks=20, **SEED),
         linear=False,
         representative=True,
     ),
@@ -317,7 +317,7 @@ ROWS = [
         representative=True,
     ),
     Row(
-        KernelHOLRRCV(**GRID, gammas=[0.1], n_components=20, **SEED),
+        KernelHOLRRCV(**GRID, gammas=[0.1], landmarks=20, **SEED),
         linear=False,
         exempt=SEARCH,
         failing_checks={
@@ -354,14 +354,12 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "keep_held_out": (True,),
     "kernel": ("laplacian",),
     "kernel_params": ({},),
-    "kernels": ([{"kernel": "poly", "degree": 2}],),
     "loss": ("huber",),
-    "landmarks": (np.random.default_rng(7).normal(size=(6, 5)),),
+    "landmarks": (5, np.random.default_rng(7).normal(size=(6, 5))),
     "max_iter": (2,),
     "max_rank": (1,),
     "missing": ("ignore",),
     "mode_weights": ((1.0, 0.5, 2.0),),
-    "n_components": (5, None),
     "n_init": (2,),
     "n_jobs": (2,),
     "output_weight": ([[1.0, 2.0, 0.5], None],),

@@ -13,7 +13,7 @@ from holrr import Moments
 from problems import assert_same_state, on_disk, toy
 from registry import certificate, same_certificate
 
-pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:landmarks=")
 
 
 FITTED: dict[tuple[str, str], Any] = {}

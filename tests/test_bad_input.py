@@ -26,7 +26,7 @@ from holrr.streaming import memory_budget
 from problems import on_disk, toy
 from registry import PUBLIC, ROWS
 
-pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:landmarks=")
 
 
 def assert_raises(model, call, message, error=(ValueError, TypeError)):
@@ -405,16 +405,14 @@ ALWAYS_BAD = {
     "input_shape": ((0, 5), (2.0, 2.5), (5, 5), "ab"),
     "input_weight": ([1.0, -1.0, 1.0, 1.0, 1.0], [1.0, 2.0], "much", [0.0] * 5),
     "keep_held_out": ("yes", None, 2),
-    "kernel": ("triangle", 3),
+    "kernel": ("triangle", 3, [], [{"kernel": "triangle"}]),
     "kernel_params": (3,),
-    "kernels": ([], [{"kernel": "triangle"}], 3),
-    "landmarks": (3,),
     "max_iter": (0, 2.5, None),
     "max_rank": (0, 2.5, "two", (1, 1), [1, 2, 3, 4]),
     "missing": ("drop", None, True),
     "missing_features": ("ignore", None, True),
     "mode_weights": ((1.0,), "much", (1.0, -1.0, 1.0)),
-    "n_components": (0, 2.5, "all"),
+    "landmarks": (0, 2.5, "all"),
     "n_init": (0, 1.5),
     "n_jobs": ("two", 1.5),
     "output_shape": ((0, 3), (-1,), (2.0, 3), "ab", [[2, 3]], 6, (5, 5)),

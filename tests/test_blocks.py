@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
 
-pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:landmarks=")
 
 SMALL = 2**12  # bytes: many blocks of the toy data
 

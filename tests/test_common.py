@@ -25,7 +25,7 @@ from holrr import Moments, Tucker
 from problems import assert_same_state, batchings, toy
 from registry import PUBLIC, ROWS, certificate, same_certificate
 
-pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:landmarks=")
 
 SHAPES = [(), (1,), (3,), (1, 1), (3, 4), (4, 1, 2), (2, 3, 2, 2)]
 

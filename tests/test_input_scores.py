@@ -16,7 +16,7 @@ from problems import toy
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The best penalty",
-    "ignore:n_components",
+    "ignore:landmarks=",
     "ignore::sklearn.exceptions.ConvergenceWarning",
 )
 

@@ -319,7 +319,7 @@ def test_an_own_input_that_is_constant_where_its_output_is_observed_is_not_used(
 @rows_with("max_rank")
 def test_a_limit_on_ranks_that_ridge_regression_beats_warns(case):
     X, Y = linear_problem(120, 8, (6, 4), noise=0.3)
-    given = {"kernels": None, "kernel": "linear", "gammas": None}
+    given = {"kernel": "linear", "gammas": None}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = make(case, max_rank=1, cv=KFold(3), alphas=[1.0], **given).fit(X, Y)

@@ -21,7 +21,7 @@ pd = pytest.importorskip("pandas", reason="pandas is not installed")
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The best penalty",
-    "ignore:n_components",
+    "ignore:landmarks=",
     "ignore::sklearn.exceptions.ConvergenceWarning",
     "ignore:The kernel is not positive",
 )

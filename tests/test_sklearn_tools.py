@@ -34,7 +34,7 @@ from problems import toy
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The best penalty",
     "ignore:The groups parameter",
-    "ignore:n_components",
+    "ignore:landmarks=",
     "ignore:The kernel is not positive",
     "ignore::sklearn.exceptions.ConvergenceWarning",
 )

@@ -30,7 +30,7 @@ from registry import ALTERNATIVES, PUBLIC, ROWS, WITHOUT_ALTERNATIVE
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The best penalty",
-    "ignore:n_components",
+    "ignore:landmarks=",
     "ignore::sklearn.exceptions.ConvergenceWarning",
 )
 
@@ -114,7 +114,7 @@ SHARED = [
     for p in OTHER
     if p.values[0].searches
     and p.values[1] in model_of(p.values[0].estimator)._get_param_names()
-    and p.values[1] not in ("n_components", "random_state", "verbose")
+    and p.values[1] not in ("landmarks", "random_state", "verbose")
 ]
 
 
@@ -139,7 +139,7 @@ def test_every_parameter_has_another_value_that_can_be_fitted(cls):
 def test_batches_after_set_params_use_the_new_parameters_or_raise(owner, name, other):
 
     X, Y = toy()
-    pinned = owner.pinned(X) if name not in ("landmarks", "n_components") else {}
+    pinned = owner.pinned(X) if name != "landmarks" else {}
     params = {**pinned, name: other}
     fresh = owner.make(**params)
     if not hasattr(fresh, "partial_fit") or fitted_with(owner, **params) is None:
@@ -396,7 +396,7 @@ def test_errors_of_the_solver_leave_the_estimator_as_it_was(row, error, solver_f
         (LRR(rank=0), "rank"),
         (MLMTNC((2, 9, 2)), r"rank\[1\].*got 9"),
         (TraceNormRegression(mode_weights=(1.0, 1.0)), "mode_weights must have 3 entries"),
-        (KernelHOLRR((2, 9, 2), n_components=5), r"rank\[1\].*got 9"),
+        (KernelHOLRR((2, 9, 2), landmarks=5), r"rank\[1\].*got 9"),
     ],
     ids=str,
 )

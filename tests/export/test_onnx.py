@@ -31,7 +31,7 @@ onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 skl2onnx = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
 
-pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:landmarks=")
 
 X, Y = toy(n=40)
 # How far predictions may be off, relative to the largest.
@@ -64,7 +64,7 @@ def is_exact_kernel(model):
 def test_every_estimator_gives_what_predict_gives(row, dtype):
     model, x = row.make().fit(X, Y), X.astype(dtype)
     if is_exact_kernel(model):
-        with pytest.raises(ValueError, match=r"all 40 training samples.*n_components"):
+        with pytest.raises(ValueError, match=r"all 40 training samples.*landmarks=100"):
             to_onnx(model, dtype=dtype)
         return
     assert_near(run(to_onnx(model, dtype=dtype), X=x), model.predict(x), dtype)
@@ -170,7 +170,7 @@ def test_blocks_are_inputs_under_their_names(dtype):
     blocks = {"field": tensor_inputs(), "index": X, "one": X[:, 0]}
     blocks = {name: A.astype(dtype) for name, A in blocks.items()}
     wide = {name: A.astype(np.float64) for name, A in blocks.items()}
-    for model in (HOLRR(rank=2), HOLRRCV(cv=3, blocks="auto"), KernelHOLRR(rank=2, n_components=9)):
+    for model in (HOLRR(rank=2), HOLRRCV(cv=3, blocks="auto"), KernelHOLRR(rank=2, landmarks=9)):
         model.fit(wide, Y)
         assert_near(run(to_onnx(model, dtype=dtype), **blocks), model.predict(blocks), dtype)
 
@@ -283,7 +283,7 @@ def test_kernels_with_landmarks(params, dtype):
     x[0] = 0  # which has no direction
     for cls in (KernelRLS, KernelHOLRR):
         rank = {"rank": 2} if cls is KernelHOLRR else {}
-        model = cls(n_components=15, alpha=0.1, random_state=0, **rank, **params)
+        model = cls(landmarks=15, alpha=0.1, random_state=0, **rank, **params)
         model.fit(x.astype(np.float64), Y)
         assert_near(run(to_onnx(model, dtype=dtype), X=x), model.predict(x), dtype)
 
@@ -301,11 +301,11 @@ def test_kernels_without_a_graph_are_refused():
     with pytest.raises(ValueError, match=r"kernel='precomputed' cannot be exported"):
         to_onnx(KernelRLS(kernel="precomputed").fit(gram, Y))
     with pytest.raises(ValueError, match="its kernel is a Python function"):
-        to_onnx(KernelRLS(kernel=lambda a, b: a @ b, n_components=5).fit(X, Y))
+        to_onnx(KernelRLS(kernel=lambda a, b: a @ b, landmarks=5).fit(X, Y))
     with pytest.raises(
         ValueError, match=r"kernel='chi2' cannot be exported. Use one of the kernels"
     ):
-        to_onnx(KernelRLS(kernel="chi2", n_components=5).fit(abs(X), Y))
+        to_onnx(KernelRLS(kernel="chi2", landmarks=5).fit(abs(X), Y))
 
 
 # ---------------------------------------------------------------- pipelines

@@ -179,7 +179,7 @@ class Case:
         if self.alpha_of is not None:
             found["alpha"] = self.alpha_of
         if self.landmarks is not None:
-            found |= {"n_components": None, "landmarks": self.inputs(self.landmarks)}
+            found["landmarks"] = self.inputs(self.landmarks)
         if self.input_weight is not None:
             found["input_weight"] = self.input_weight.reshape(self.modes or -1)
         if self.labels == "flat":

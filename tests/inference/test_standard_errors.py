@@ -319,7 +319,7 @@ def test_exact_kernels_have_standard_errors_of_predictions():
 
 def test_landmarks_do_not_change(tmp_path):
     X, Y = toy(60)
-    model = KernelRLS(kernel="rbf", n_components=8).fit(X, Y)  # drawn at random, once
+    model = KernelRLS(kernel="rbf", landmarks=8).fit(X, Y)  # drawn at random, once
     still = KernelRLS(kernel="rbf", landmarks=model.X_fit_)
     labels = np.repeat(np.arange(6), 10)
     expected = naive(still, X, Y, labels, None, lambda fit: fit.predict(X[:4]))[0]
@@ -410,7 +410,7 @@ def test_the_rank_and_the_penalty_of_a_stack_are_those_of_its_best_single_model(
         HOLRRCV(cv=KFold(3, shuffle=True, random_state=0)),
         HOLRRCV(cv=GroupKFold(3), selection="min"),
         KernelHOLRRCV([1.0], cv=3, max_rank=2),
-        KernelHOLRRCV([1.0], cv=3, max_rank=2, n_components=10),
+        KernelHOLRRCV([1.0], cv=3, max_rank=2, landmarks=10),
         HOLRRCV([1.0], cv=3, missing="ignore"),
     ],
     ids=str,

@@ -59,7 +59,7 @@ def test_candidates_have_the_shared_parameters():
     (found,) = KernelRLSCV([1.0], cv=2, **given).fit(X, Y).kernels_
     assert found == {"kernel": "poly", "gamma": None, "degree": 2, "coef0": 0.5}
     kernels = [{"kernel": "poly", "degree": 4}, "cosine"]
-    search = KernelRLSCV([1.0], cv=2, kernels=kernels, gammas=[1.0, 2.0], **given).fit(X, Y)
+    search = KernelRLSCV([1.0], cv=2, gammas=[1.0, 2.0], **{**given, "kernel": kernels}).fit(X, Y)
     assert search.kernels_ == [
         {"kernel": "poly", "gamma": 1.0, "degree": 4, "coef0": 0.5},
         {"kernel": "poly", "gamma": 2.0, "degree": 4, "coef0": 0.5},

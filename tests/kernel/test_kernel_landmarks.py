@@ -28,11 +28,11 @@ def test_all_samples_as_landmarks_give_the_exact_fit(estimator, intercept, weigh
     X, Y = toy()
     w = np.random.default_rng(1).integers(0, 3, 40).astype(float) if weighted else None
     estimator.set_params(fit_intercept=intercept != "none", center_kernel=intercept == "both")
-    exact = estimator.set_params(n_components=None, landmarks=None).fit(X, Y, w)
+    exact = estimator.set_params(landmarks=None).fit(X, Y, w)
     expected, objective, bound = exact.predict(X + 0.1), exact.objective_, exact.lower_bound_
     n = 40 if w is None else np.count_nonzero(w)
-    for params in ({"n_components": n}, {"landmarks": X[::-1]}):
-        model = estimator.set_params(**{"n_components": None, "landmarks": None, **params})
+    for params in ({"landmarks": n}, {"landmarks": X[::-1]}):
+        model = estimator.set_params(**params)
         model.fit(X, Y, w)
         assert_allclose(model.predict(X + 0.1), expected, rtol=1e-6, atol=1e-7)
         assert_allclose([model.objective_, model.lower_bound_], [objective, bound], rtol=1e-7)
@@ -58,7 +58,7 @@ def test_error_of_the_approximation_falls_with_the_number_of_landmarks():
     exact = KernelRLS(1e-2, kernel="rbf").fit(X, Y).predict(X)
     fit = {"kernel": "rbf", "random_state": 0}
     gaps = [
-        np.abs(KernelRLS(1e-2, n_components=m, **fit).fit(X, Y).predict(X) - exact).max()
+        np.abs(KernelRLS(1e-2, landmarks=m, **fit).fit(X, Y).predict(X) - exact).max()
         for m in (3, 40, 100)
     ]
     assert gaps[0] > 10 * gaps[1] > 1000 * gaps[2]
@@ -85,7 +85,7 @@ def test_batches_give_the_fit_of_all_samples(estimator, weighted):
 
 def test_landmarks_are_drawn_from_the_first_batch():
     X, Y = toy()
-    model = KernelHOLRR(2, kernel="rbf", n_components=6, random_state=3)
+    model = KernelHOLRR(2, kernel="rbf", landmarks=6, random_state=3)
     model.partial_fit(X[:10], Y[:10]).partial_fit(X[10:], Y[10:])
     assert model.X_fit_.shape == (6, 5)
     assert all((X[:10] == row).all(axis=1).any() for row in model.X_fit_)
@@ -110,7 +110,7 @@ def test_batches_with_another_kernel_raise():
 
 def test_batch_of_another_shape_raises_and_changes_nothing():
     X, Y = toy()
-    model = KernelHOLRR(2, kernel="rbf", n_components=6, random_state=0).partial_fit(X, Y)
+    model = KernelHOLRR(2, kernel="rbf", landmarks=6, random_state=0).partial_fit(X, Y)
     before = joblib.hash(vars(model))
     with pytest.raises(ValueError, match=r"outputs of shape \(3, 3\).*\(3, 4\)"):
         model.partial_fit(X, Y[:, :, :3])
@@ -125,33 +125,31 @@ def test_partial_fit_needs_landmarks():
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError):
         model.partial_fit(X, Y)
-    assert hasattr(KernelHOLRR(2, n_components=3), "partial_fit")
+    assert hasattr(KernelHOLRR(2, landmarks=3), "partial_fit")
 
 
 def test_exact_fit_keeps_nothing_of_earlier_landmarks():
     X, Y = toy()
-    model = KernelRLS(kernel="rbf", n_components=5).fit(X, Y)
+    model = KernelRLS(kernel="rbf", landmarks=5).fit(X, Y)
     fresh = KernelRLS(kernel="rbf").fit(X, Y)
-    model.set_params(n_components=None).fit(X, Y)
+    model.set_params(landmarks=None).fit(X, Y)
     assert joblib.hash(vars(model)) == joblib.hash(vars(fresh))
     with pytest.warns(UserWarning, match="partial_fit starts from an empty model"):
-        model.set_params(n_components=5).partial_fit(X, Y)
+        model.set_params(landmarks=5).partial_fit(X, Y)
 
 
 def test_bad_landmarks_raise():
     X, Y = toy()
     with pytest.raises(ValueError, match=r"landmarks.*5.*got 3"):
         KernelRLS(landmarks=X[:4, :3]).fit(X, Y)
-    with pytest.raises(ValueError, match=r"n_components=7 differs from the number of landmarks, 4"):
-        KernelRLS(landmarks=X[:4], n_components=7).fit(X, Y)
     with pytest.raises(ValueError, match="precomputed"):
-        KernelRLS(kernel="precomputed", n_components=7).fit(X @ X.T, Y)
+        KernelRLS(kernel="precomputed", landmarks=7).fit(X @ X.T, Y)
     with pytest.raises(ValueError, match="NaN"):
         KernelRLS(landmarks=np.full((2, 5), np.nan)).fit(X, Y)
     with pytest.warns(
-        UserWarning, match="n_components=99 exceeds the number of samples with positive weight, 40"
+        UserWarning, match="landmarks=99 exceeds the number of samples with positive weight, 40"
     ):
-        KernelRLS(n_components=99).fit(X, Y)
+        KernelRLS(landmarks=99).fit(X, Y)
 
 
 def test_repeated_landmarks_count_once():
@@ -164,7 +162,7 @@ def test_repeated_landmarks_count_once():
 def test_memory_does_not_grow_with_the_square_of_the_samples():
     X, Y = toy(n=20_000, shape=(3,))
     tracemalloc.start()
-    model = KernelLRR(2, kernel="rbf", n_components=50, random_state=0).fit(X, Y)
+    model = KernelLRR(2, kernel="rbf", landmarks=50, random_state=0).fit(X, Y)
     model.predict(X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -175,6 +173,6 @@ def test_memory_does_not_grow_with_the_square_of_the_samples():
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 def test_predictions_scale_with_the_outputs(scale):
     X, Y = toy()
-    model = KernelHOLRR(2, 0.1, kernel="rbf", n_components=8, random_state=0)
+    model = KernelHOLRR(2, 0.1, kernel="rbf", landmarks=8, random_state=0)
     expected = model.fit(X, Y).predict(X)
     assert_allclose(model.fit(X, scale * Y).predict(X) / scale, expected, rtol=1e-7, atol=1e-8)

@@ -40,7 +40,7 @@ def test_gram_matrices_and_landmarks_in_every_array_library(other_xp):
     expected = KernelHOLRR(2, kernel="precomputed").fit(K, Y).predict(K)
     model = KernelHOLRR(2, kernel="precomputed").fit(xp.asarray(K), xp.asarray(Y))
     assert_allclose(xp.to_numpy(model.predict(xp.asarray(K))), expected, rtol=1e-8)
-    params = {"kernel": "rbf", "n_components": 6, "random_state": 0}
+    params = {"kernel": "rbf", "landmarks": 6, "random_state": 0}
     expected = KernelHOLRR(2, **params).fit(X, Y).predict(X)
     model = KernelHOLRR(2, **params).partial_fit(xp.asarray(X), xp.asarray(Y))
     predicted = model.predict(xp.asarray(X))

@@ -182,11 +182,11 @@ def test_kernels_that_overflow_raise():
 
 TINY_MODELS = [
     KernelRLS(0.0, kernel="linear"),
-    KernelRLS(0.0, kernel="linear", n_components=20, random_state=0),
+    KernelRLS(0.0, kernel="linear", landmarks=20, random_state=0),
     KernelHOLRR(1, 0.0, kernel="poly", coef0=0, degree=2),
     KernelRLSCV(kernel="linear", cv=3),
     KernelHOLRRCV(kernel="linear", cv=3),
-    KernelRLSCV(kernel="linear", cv=3, n_components=20, random_state=0),
+    KernelRLSCV(kernel="linear", cv=3, landmarks=20, random_state=0),
 ]
 
 
@@ -209,7 +209,7 @@ def test_inputs_whose_products_are_small_are_fitted(model):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
-@pytest.mark.parametrize("params", [{}, {"n_components": 20, "random_state": 0}])
+@pytest.mark.parametrize("params", [{}, {"landmarks": 20, "random_state": 0}])
 def test_inputs_that_a_kernel_cannot_tell_apart_are_warned_of(kernel, params):
     """An offset that is far larger than the spread leaves rounding of a centred Gram matrix."""
     X, Y = toy(n=30, d0=3)
@@ -225,7 +225,7 @@ def test_inputs_that_a_kernel_cannot_tell_apart_are_warned_of(kernel, params):
         KernelRLS(1e-3, kernel=kernel, **params).fit(np.full_like(X, 1e10), Y)
 
 
-@pytest.mark.parametrize("params", [{}, {"n_components": 20, "random_state": 0}])
+@pytest.mark.parametrize("params", [{}, {"landmarks": 20, "random_state": 0}])
 def test_offsets_of_inputs_do_not_change_a_gaussian_kernel(params):
     """Distances are no differences of large squares."""
     X, Y = toy(n=30, d0=3)
@@ -236,9 +236,9 @@ def test_offsets_of_inputs_do_not_change_a_gaussian_kernel(params):
         assert_allclose(model.predict(there), expected, rtol=0, atol=3e-14 * abs(offset) * 100)
 
 
-@pytest.mark.parametrize("n_components", [None, 5])
-def test_a_kernel_that_is_zero_for_equal_samples_is_no_problem_of_small_inputs(n_components):
+@pytest.mark.parametrize("landmarks", [None, 5])
+def test_a_kernel_that_is_zero_for_equal_samples_is_no_problem_of_small_inputs(landmarks):
     rng = np.random.default_rng(0)
     X, Y = rng.uniform(size=(20, 3)), rng.normal(size=(20, 2))
     with pytest.raises(ValueError, match="'additive_chi2' is not positive semidefinite"):
-        KernelRLS(kernel="additive_chi2", n_components=n_components).fit(X, Y)
+        KernelRLS(kernel="additive_chi2", landmarks=landmarks).fit(X, Y)

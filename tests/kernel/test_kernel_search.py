@@ -66,7 +66,7 @@ def test_entries_of_the_surface_are_errors_of_refits(shape, subspaces, weighted)
     X, Y = smooth(n=24, shape=shape)
     w = np.random.default_rng(1).integers(0, 3, 24).astype(float) if weighted else None
     splits = list(KFold(3).split(X))
-    search = KernelHOLRRCV(ALPHAS, cv=splits, kernels=KERNELS, subspaces=subspaces)
+    search = KernelHOLRRCV(ALPHAS, cv=splits, kernel=KERNELS, subspaces=subspaces)
     results = search.fit(X, Y, w).cv_results_
     found = results["fold_mse"]
     caps = found.shape[3:]
@@ -88,8 +88,8 @@ def test_low_rank_and_ridge_surfaces_are_errors_of_refits(intercept):
     X, Y = smooth(n=24)
     shared = {"fit_intercept": intercept != "none", "center_kernel": intercept == "both"}
     splits = list(ShuffleSplit(3, random_state=0).split(X))
-    lrr = KernelLRRCV(ALPHAS, cv=splits, kernels=KERNELS, **shared).fit(X, Y)
-    rls = KernelRLSCV(ALPHAS, cv=splits, kernels=KERNELS, **shared).fit(X, Y)
+    lrr = KernelLRRCV(ALPHAS, cv=splits, kernel=KERNELS, **shared).fit(X, Y)
+    rls = KernelRLSCV(ALPHAS, cv=splits, kernel=KERNELS, **shared).fit(X, Y)
     assert lrr.cv_results_["fold_mse"].shape == (3, 2, 3, 6)
     assert rls.cv_results_["fold_mse"].shape == (3, 2, 3)
     for k, a in product(range(2), range(3)):
@@ -145,7 +145,7 @@ def test_callable_kernels_can_be_searched():
         return np.exp(-width * np.sum((x - z) ** 2))
 
     kernels = [{"kernel": gaussian, "kernel_params": {"width": g}} for g in (0.05, 0.5)]
-    called = KernelLRRCV(ALPHAS, cv=3, kernels=kernels).fit(X, Y)
+    called = KernelLRRCV(ALPHAS, cv=3, kernel=kernels).fit(X, Y)
     named = KernelLRRCV(ALPHAS, cv=3, gammas=[0.05, 0.5]).fit(X, Y)
     assert_allclose(called.cv_results_["mean_mse"], named.cv_results_["mean_mse"], rtol=1e-8)
 
@@ -159,7 +159,7 @@ def test_landmark_surfaces_are_errors_of_refits(cv, center_kernel):
     X, Y = smooth()
     splits, points = list(cv.split(X)), X[3:12]
     shared = {"landmarks": points, "center_kernel": center_kernel}
-    search = KernelHOLRRCV(ALPHAS, max_rank=(3, 2, 2), cv=splits, kernels=KERNELS, **shared).fit(
+    search = KernelHOLRRCV(ALPHAS, max_rank=(3, 2, 2), cv=splits, kernel=KERNELS, **shared).fit(
         X, Y
     )
     found = search.cv_results_["fold_mse"]
@@ -173,7 +173,7 @@ def test_landmark_surfaces_are_errors_of_refits(cv, center_kernel):
 def test_all_samples_as_landmarks_give_the_surface_of_the_kernel():
     X, Y = smooth()
     exact = KernelHOLRRCV(ALPHAS, gammas=[0.1, 1.0]).fit(X, Y)
-    near = KernelHOLRRCV(ALPHAS, gammas=[0.1, 1.0], n_components=36).fit(X, Y)
+    near = KernelHOLRRCV(ALPHAS, gammas=[0.1, 1.0], landmarks=36).fit(X, Y)
     assert_allclose(near.cv_results_["mean_mse"], exact.cv_results_["mean_mse"], rtol=1e-6)
     assert near.best_index_ == exact.best_index_
     assert_allclose(near.predict(X), exact.predict(X), rtol=1e-5, atol=1e-6)
@@ -181,8 +181,8 @@ def test_all_samples_as_landmarks_give_the_surface_of_the_kernel():
 
 def test_drawn_landmarks_are_those_of_the_final_model():
     X, Y = smooth()
-    search = KernelLRRCV(ALPHAS, gammas=0.1, n_components=7, random_state=1).fit(X, Y)
-    again = KernelLRRCV(ALPHAS, gammas=0.1, n_components=7, random_state=1).fit(X, Y)
+    search = KernelLRRCV(ALPHAS, gammas=0.1, landmarks=7, random_state=1).fit(X, Y)
+    again = KernelLRRCV(ALPHAS, gammas=0.1, landmarks=7, random_state=1).fit(X, Y)
     assert_allclose(search.landmarks_, again.landmarks_, rtol=0)
     assert_allclose(search.best_estimator_.X_fit_, search.landmarks_, rtol=0)
     assert search.dual_coef_.shape == (7, 2, 3)
@@ -216,7 +216,7 @@ def test_search_finds_the_kernel_of_the_data():
     kernels = ["linear", {"kernel": "poly", "degree": 2, "gamma": 1.0}, "rbf"]
     noise = 0.3 * rng.normal(size=straight.shape)
     for Y, expected in ((straight, "linear"), (np.tensordot(X**2, W, 1), "poly")):
-        search = KernelRLSCV(kernels=kernels).fit(X, Y + noise)
+        search = KernelRLSCV(kernel=kernels).fit(X, Y + noise)
         assert search.kernel_params_["kernel"] == expected
     assert len(search.kernels_) == 8
 
@@ -294,23 +294,22 @@ def test_results_do_not_depend_on_the_number_of_jobs():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"kernels": []}, "kernels must be a list"),
-        ({"kernels": "rbf"}, "kernels must be a list"),
-        ({"kernels": [{"gamma": 1.0}]}, r"kernels\[0\] must have the key 'kernel'"),
-        ({"kernels": ["rbf", {"kernel": "rbf", "width": 1}]}, r"kernels\[1\]"),
-        ({"kernels": ["triangle"]}, r"kernels\[0\] is the unknown kernel 'triangle'"),
+        ({"kernel": []}, "kernel must have at least one candidate"),
+        ({"kernel": [{"gamma": 1.0}]}, r"kernel\[0\] must have the key 'kernel'"),
+        ({"kernel": ["rbf", {"kernel": "rbf", "width": 1}]}, r"kernel\[1\]"),
+        ({"kernel": ["triangle"]}, r"kernel\[0\] is the unknown kernel 'triangle'"),
         (
-            {"kernels": [{"kernel": "rbf", "gamma": "wide"}]},
-            r"kernels\[0\] must have a finite number as gamma; got 'wide'",
+            {"kernel": [{"kernel": "rbf", "gamma": "wide"}]},
+            r"kernel\[0\] must have a finite number as gamma; got 'wide'",
         ),
-        ({"kernels": ["precomputed", "rbf"]}, "precomputed"),
+        ({"kernel": ["precomputed", "rbf"]}, "precomputed"),
         ({"gammas": []}, "gammas"),
         ({"gammas": [-1.0]}, "gammas"),
         ({"gammas": "scale"}, "gammas"),
         ({"kernel": "triangle"}, "kernel"),
         ({"alphas": [-1.0]}, "alphas"),
         ({"max_rank": (99, 1, 1)}, "max_rank"),
-        ({"kernel": "precomputed", "n_components": 3}, "square|precomputed"),
+        ({"kernel": "precomputed", "landmarks": 3}, "square|precomputed"),
     ],
 )
 def test_bad_candidates_raise(params, message):
@@ -363,7 +362,7 @@ def test_search_has_the_attributes_of_its_model():
         (partial(KernelHOLRRCV, gammas=[0.02, 0.1]), (5, 6)),
         (partial(KernelHOLRRCV, gammas=[0.02, 0.1]), (15, 16)),
         (partial(KernelLRRCV, gammas=[0.02, 0.1]), (5, 6)),
-        (partial(KernelHOLRRCV, kernel="linear", n_components=40, random_state=0), (5, 6)),
+        (partial(KernelHOLRRCV, kernel="linear", landmarks=40, random_state=0), (5, 6)),
         (HOLRRCV, (5, 6)),
         (LRRCV, (5, 6)),
     ],

@@ -359,7 +359,7 @@ def test_a_model_of_sparse_inputs_is_saved(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "model", [KernelRLS(), KernelRLS(n_components=5), KernelHOLRR(), KernelHOLRRCV()], ids=str
+    "model", [KernelRLS(), KernelRLS(landmarks=5), KernelHOLRR(), KernelHOLRRCV()], ids=str
 )
 def test_kernels_refuse_sparse_inputs(model):
     X, Y = problem(40)

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
 ALPHAS = [0.1, 1.0, 10.0]
 GAMMAS = {"gammas": [0.02, 0.1]}
-LANDMARKS = {**GAMMAS, "n_components": 12, "random_state": 0}
+LANDMARKS = {**GAMMAS, "landmarks": 12, "random_state": 0}
 LINEAR = [(RLSCV, {}), (LRRCV, {}), (HOLRRCV, {})]
 KERNEL = [(KernelRLSCV, GAMMAS), (KernelLRRCV, GAMMAS), (KernelHOLRRCV, GAMMAS)]
 MORE = [

@@ -18,7 +18,7 @@ from holrr import HOLRRCV, LRRCV, RLS, RLSCV, KernelRLSCV, Moments, TraceNormReg
 from problems import toy, with_missing
 from registry import ROWS
 
-pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:n_components")
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty", "ignore:landmarks=")
 
 KINDS = ("entry", "pooled", "simultaneous")
 
@@ -71,7 +71,7 @@ def test_intervals_in_every_array_library(row, other_xp):
 
 
 FEW = [row for row in ROWS if row.has_intervals]
-FEW = [row for row in FEW if row.representative or row.params.get("n_components")]
+FEW = [row for row in FEW if row.representative or row.params.get("landmarks")]
 
 
 @pytest.mark.parametrize("owner", FEW, ids=lambda row: row.id)

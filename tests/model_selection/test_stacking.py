@@ -87,7 +87,7 @@ def test_the_final_model_is_the_mixture_of_separate_fits(model, n, d0, shape, we
 
 @pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize("make", [KernelHOLRRCV, KernelLRRCV])
-@pytest.mark.parametrize("more", [{}, {"n_components": 8, "random_state": 0}], ids=str)
+@pytest.mark.parametrize("more", [{}, {"landmarks": 8, "random_state": 0}], ids=str)
 @pytest.mark.parametrize("shape", [(3, 4), (65, 2)], ids=str)
 def test_the_final_kernel_model_is_the_mixture_of_separate_fits(make, more, shape):
     X, Y = noisy(30, 4, shape)

@@ -268,7 +268,7 @@ def test_a_search_that_ends_on_an_edge_of_its_grid_is_detected(windows):
     widths = [{"kernel": "rbf", "gamma": g} for g in (1e-9, 1e-3, 1e3)]
     grid = 10.0 ** np.arange(-8, 5)
     for kernels, edge in ((widths, False), (widths[1:], True), (widths[1:2], False)):
-        search = KernelRLSCV(grid, kernels=kernels, center_kernel=False)
+        search = KernelRLSCV(grid, kernel=kernels, center_kernel=False)
         assert by_validation(search, windows).at_edge == edge
         assert search.best_estimator_.gamma == 1e-3
 

@@ -34,10 +34,6 @@ def present_parameters(cls: type, params: dict[str, Any], case: dict[str, Any]) 
         found["missing_features"] = "drop"  # missing="ignore" drops inputs, too
     if "missing" not in known:
         found.pop("missing", None)
-    if "n_components" in known and isinstance(found.get("landmarks"), int):
-        found["n_components"] = found.pop("landmarks")  # landmarks takes over n_components
-    if "kernels" in known and isinstance(found.get("kernel"), list):
-        found["kernels"] = found.pop("kernel")  # kernel takes over kernels
     return found
 
 

@@ -385,7 +385,7 @@ def _check_foreign(A: Array, name: str) -> Array:
     if is_dask(A):
         raise TypeError(
             f"{name} is a Dask array, which is not supported here. Linear estimators and kernel "
-            f"estimators with landmarks (n_components) can be fitted to Dask arrays, and all "
+            f"estimators with landmarks can be fitted to Dask arrays, and all "
             f"estimators predict for them. Call {name}.compute() if the data fit in memory."
         )
     A, xp = detached(A), namespace_of(A)

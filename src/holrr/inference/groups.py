@@ -204,7 +204,7 @@ class Groups:
         search = _squared(model).set_params(output_shape=None)  # samples have this shape
         groups = None if isinstance(model.cv, Integral) else self.groups
         if hasattr(model, "landmarks_"):  # landmarks do not change
-            search.set_params(landmarks=model.landmarks_, n_components=None)
+            search.set_params(landmarks=model.landmarks_)
         if getattr(model, "output_weight", None) is not None:
             weight = unlabel_output_weight(model.output_weight, self.names.labels)
             search.set_params(output_weight=weight)

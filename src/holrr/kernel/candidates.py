@@ -45,15 +45,14 @@ def kernel_function(spec: KernelSpec) -> KernelFunction:
 
 
 def check_kernels(
-    kernels: Any, default: KernelSpec, gammas: Any, X: Array, w: Array | None = None
+    kernel: Any, default: KernelSpec, gammas: Any, X: Array, w: Array | None = None
 ) -> list[KernelSpec]:
     """Return all candidate kernels, each with all its parameters.
 
     Parameters
     ----------
-    kernels : None, or sequence of names, callables and dicts
-        Candidates. A dict has the key "kernel" and some of the parameters. None is the kernel of
-        `default`.
+    kernel : str, callable, or list of names, callables and dicts
+        Kernel or candidates. A dict has the key "kernel" and some of the parameters.
     default : dict
         Parameters that candidates do not set themselves.
     gammas : None, float or sequence of floats
@@ -64,19 +63,15 @@ def check_kernels(
     w : array of shape (n_samples,), optional
         Weights of the samples.
     """
-    if kernels is None:
-        kernels = [default["kernel"]]
-    elif isinstance(kernels, (str, dict)) or not isinstance(kernels, Sequence) or not len(kernels):
-        raise TypeError(
-            f"kernels must be a list of candidates, each a name, a callable or a dict; got "
-            f"{kernels!r}."
-        )
+    kernels = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
+    if not kernels:
+        raise ValueError("kernel must have at least one candidate; got an empty list.")
     found: list[KernelSpec] = []
     for place, entry in enumerate(kernels):
         spec = _check_entry(entry, place)
         if spec["kernel"] == "precomputed" and len(kernels) > 1:
             raise ValueError(
-                "kernels cannot combine 'precomputed', where X is a Gram matrix, with other "
+                "kernel cannot combine 'precomputed', where X is a Gram matrix, with other "
                 "kernels, where X has the inputs. Run separate searches."
             )
         for gamma in _gammas(spec, gammas, X, w):
@@ -96,19 +91,19 @@ def _check_entry(entry: Any, place: int) -> KernelSpec:
     unknown = set(spec) - {"kernel", *_PARAMETERS}
     if unknown or "kernel" not in spec:
         raise ValueError(
-            f"kernels[{place}] must have the key 'kernel', and may have the keys "
+            f"kernel[{place}] must have the key 'kernel', and may have the keys "
             f"{', '.join(_PARAMETERS)}; got {entry!r}."
         )
     name = spec["kernel"]
     if not callable(name) and name not in (*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"):
         raise ValueError(
-            f"kernels[{place}] is the unknown kernel {name!r}. Use "
+            f"kernel[{place}] is the unknown kernel {name!r}. Use "
             f"{', '.join(PAIRWISE_KERNEL_FUNCTIONS)}, precomputed, or a callable."
         )
     for key in ("gamma", "degree", "coef0"):
         value = spec.get(key)
         if value is not None and (not isinstance(value, Real) or not math.isfinite(value)):
-            raise ValueError(f"kernels[{place}] must have a finite number as {key}; got {value!r}.")
+            raise ValueError(f"kernel[{place}] must have a finite number as {key}; got {value!r}.")
     return spec
 
 

@@ -41,8 +41,7 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel_params": [dict, None],
     "fit_intercept": ["boolean"],
     "center_kernel": ["boolean"],
-    "n_components": [Interval(Integral, 1, None, closed="left"), None],
-    "landmarks": ["array-like", None],
+    "landmarks": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "random_state": ["random_state"],
     **DATA_CONSTRAINTS,
 }
@@ -52,7 +51,7 @@ def _has_landmarks(estimator: Any) -> bool:
     if not estimator._uses_landmarks:
         raise AttributeError(
             "partial_fit needs landmarks, since the exact fit has a dual coefficient for every "
-            "sample. Set n_components or landmarks."
+            "sample. Set landmarks."
         )
     return True
 
@@ -75,7 +74,6 @@ class KernelRegressor(TensorRegressor):
     gamma: float | None
     fit_intercept: bool
     center_kernel: bool
-    n_components: int | None
     landmarks: Any
     random_state: Any
     X_fit_: Array | None
@@ -150,7 +148,7 @@ class KernelRegressor(TensorRegressor):
         >>> from holrr import KernelRLS
         >>> from holrr.datasets import make_tensor_regression
         >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
-        >>> model = KernelRLS(n_components=9, random_state=0).partial_fit(X[:30], Y[:30])
+        >>> model = KernelRLS(landmarks=9, random_state=0).partial_fit(X[:30], Y[:30])
         >>> model.partial_fit(X[30:], Y[30:]).moments_.n_samples
         60
         """
@@ -239,7 +237,7 @@ class KernelRegressor(TensorRegressor):
 
     @property
     def _uses_landmarks(self) -> bool:
-        return self.n_components is not None or self.landmarks is not None
+        return self.landmarks is not None
 
     def _kernel_spec(self) -> KernelSpec:
         names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
@@ -247,15 +245,14 @@ class KernelRegressor(TensorRegressor):
 
     def _kernel_settings(self) -> dict[str, Any]:
         """Return the parameters that must not change between batches."""
-        return {**self._kernel_spec(), "n_components": self.n_components}
+        n_landmarks = self.landmarks if isinstance(self.landmarks, Integral) else None
+        return {**self._kernel_spec(), "landmarks": n_landmarks}
 
     def _kernel_function(self) -> KernelFunction:
         return kernel_function(self._kernel_spec())
 
     def _draw_features(self, data: Samples | Stream, names: Names) -> Landmarks:
-        points = choose_landmarks(
-            data, names, self.kernel, self.n_components, self.landmarks, self.random_state
-        )
+        points = choose_landmarks(data, names, self.kernel, self.landmarks, self.random_state)
         return Landmarks.of(self._kernel_function(), points)
 
     def _landmarks(self) -> Landmarks:
@@ -264,18 +261,22 @@ class KernelRegressor(TensorRegressor):
         return Landmarks(self._kernel_function(), self.X_fit_, s, Q)
 
     def _features_so_far(self, names: Names) -> Landmarks:
-        """Return the feature map of earlier batches, and check that the kernel is the same."""
-        for name, before in self._features[0].items():
+        """Return the feature map of earlier batches, and check that the parameters are the same."""
+        seen = dict(self._features[0])
+        n_landmarks = seen.pop("landmarks")
+        for name, before in seen.items():
             value = getattr(self, name)
             if value is not before and value != before:
                 raise ValueError(
                     f"partial_fit cannot continue with {name}={value!r}: earlier batches used "
                     f"{name}={before!r}. Restore {name}, or start again with fit or a clone."
                 )
-        points, given = to_numpy(self.X_fit_), self.landmarks
-        if given is not None:
-            given = to_numpy(validate_points(given, names, "landmarks"))
-        if given is not None and not np.array_equal(given, points):
+        if isinstance(self.landmarks, Integral):
+            is_same = self.landmarks == n_landmarks
+        else:
+            given = to_numpy(validate_points(self.landmarks, names, "landmarks"))
+            is_same = np.array_equal(given, to_numpy(self.X_fit_))
+        if not is_same:
             raise ValueError(
                 "partial_fit cannot continue, since landmarks differs from the landmarks of "
                 "earlier batches. Restore landmarks, or start again with fit or a clone."
@@ -320,12 +321,10 @@ class KernelRLS(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `RLS`.
-    n_components : int or None, default=None
-        Number of landmarks of the Nystroem approximation, which are drawn from the samples. Memory
+    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
+        Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
         batches. None is the exact fit.
-    landmarks : array of shape (n_components, n_features) or None, default=None
-        Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
     missing_features : {"raise", "drop"}, default="raise"
@@ -405,7 +404,6 @@ class KernelRLS(KernelRegressor):
         kernel_params=None,
         fit_intercept=True,
         center_kernel=True,
-        n_components=None,
         landmarks=None,
         random_state=None,
         missing_features="raise",
@@ -421,7 +419,6 @@ class KernelRLS(KernelRegressor):
         self.kernel_params = kernel_params
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
         self.missing_features = missing_features
@@ -468,12 +465,10 @@ class KernelLRR(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `LRR`.
-    n_components : int or None, default=None
-        Number of landmarks of the Nystroem approximation, which are drawn from the samples. Memory
+    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
+        Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
         batches. None is the exact fit.
-    landmarks : array of shape (n_components, n_features) or None, default=None
-        Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
     missing_features : {"raise", "drop"}, default="raise"
@@ -565,7 +560,6 @@ class KernelLRR(KernelRegressor):
         kernel_params=None,
         fit_intercept=True,
         center_kernel=True,
-        n_components=None,
         landmarks=None,
         random_state=None,
         missing_features="raise",
@@ -582,7 +576,6 @@ class KernelLRR(KernelRegressor):
         self.kernel_params = kernel_params
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
         self.missing_features = missing_features
@@ -644,12 +637,10 @@ class KernelHOLRR(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `HOLRR`.
-    n_components : int or None, default=None
-        Number of landmarks of the Nystroem approximation, which are drawn from the samples. Memory
+    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
+        Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
         batches. None is the exact fit.
-    landmarks : array of shape (n_components, n_features) or None, default=None
-        Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
     missing_features : {"raise", "drop"}, default="raise"
@@ -754,7 +745,6 @@ class KernelHOLRR(KernelRegressor):
         tol=1e-6,
         fit_intercept=True,
         center_kernel=True,
-        n_components=None,
         landmarks=None,
         random_state=None,
         missing_features="raise",
@@ -775,7 +765,6 @@ class KernelHOLRR(KernelRegressor):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
         self.missing_features = missing_features

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,6 @@ def choose_landmarks(
     data: Samples | Stream,
     names: Names,
     kernel: Any,
-    n_components: int | None,
     landmarks: Any,
     random_state: Any,
 ) -> Array:
@@ -117,37 +117,30 @@ def choose_landmarks(
     """
     if kernel == "precomputed":
         raise ValueError(
-            "n_components and landmarks need the inputs and cannot be used with "
-            "kernel='precomputed'. Pass the inputs as X, and the name of a kernel or a callable."
+            "landmarks need the inputs and cannot be used with kernel='precomputed'. Pass the "
+            "inputs as X, and the name of a kernel or a callable."
         )
-    if landmarks is None:
-        assert n_components is not None
-        return _draw(data, int(n_components), random_state)
+    if isinstance(landmarks, Integral):
+        return _draw(data, int(landmarks), random_state)
     # A Dataset or a dict has no shape; if its blocks are empty, `validate_points` raises an error.
     shape = tuple(landmarks.shape) if hasattr(landmarks, "shape") else (len(landmarks),)
     if shape[:1] == (0,):
         raise ValueError(f"landmarks must contain at least one row; got landmarks={landmarks!r}.")
     points = validate_points(landmarks, names, "landmarks")
-    points = copy_of(to_device_of(points, data.X) if isinstance(data, Samples) else points)
-    if n_components not in (None, points.shape[0]):
-        raise ValueError(
-            f"n_components={n_components} differs from the number of landmarks, "
-            f"{points.shape[0]}. Set only one of the two parameters."
-        )
-    return points
+    return copy_of(to_device_of(points, data.X) if isinstance(data, Samples) else points)
 
 
-def _draw(data: Samples | Stream, n_components: int, random_state: Any) -> Array:
+def _draw(data: Samples | Stream, n_landmarks: int, random_state: Any) -> Array:
     w = data.w if isinstance(data, Samples) else data.weights
     rows = np.arange(data.n_samples) if w is None else np.flatnonzero(to_numpy(w) > 0)
     n = rows.size
-    if n_components > n:
+    if n_landmarks > n:
         warn(
-            f"n_components={n_components} exceeds the number of samples with positive weight, {n}. "
+            f"landmarks={n_landmarks} exceeds the number of samples with positive weight, {n}. "
             f"All of these samples become landmarks."
         )
-    if n_components < n:
-        rows = rows[check_random_state(random_state).permutation(n)[:n_components]]
+    if n_landmarks < n:
+        rows = rows[check_random_state(random_state).permutation(n)[:n_landmarks]]
     return copy_of(take(data.X, rows)) if isinstance(data, Samples) else data.input_rows(rows)
 
 

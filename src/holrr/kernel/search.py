@@ -49,7 +49,7 @@ class KernelSearch(Search):
         **{name: found for name, found in KERNEL_CONSTRAINTS.items() if name != "gamma"},
         **SEARCH_CONSTRAINTS,
         "gammas": "no_validation",
-        "kernels": "no_validation",
+        "kernel": [*KERNEL_CONSTRAINTS["kernel"], list, tuple],
     }
 
     _estimator: type
@@ -107,9 +107,7 @@ class KernelSearch(Search):
         }
         if self._uses_landmarks:
             kernel, given = specs[0]["kernel"], self.landmarks
-            points = choose_landmarks(
-                data, names, kernel, self.n_components, given, self.random_state
-            )
+            points = choose_landmarks(data, names, kernel, given, self.random_state)
             folds = landmark_folds(data, splits, specs, points, **details)
         else:
             assert isinstance(data, Samples)
@@ -153,9 +151,9 @@ class KernelSearch(Search):
 
     def _candidates(self, data: Any) -> list[KernelSpec]:
         """Return the kernels to try."""
-        names = ("kernel", "degree", "coef0", "kernel_params")
+        names = ("degree", "coef0", "kernel_params")
         default: KernelSpec = {name: getattr(self, name) for name in names}
-        return check_kernels(self.kernels, default, self.gammas, *some_samples(data)[:2])
+        return check_kernels(self.kernel, default, self.gammas, *some_samples(data)[:2])
 
     def _fit_options(self, choice: Choice) -> KernelOptions:
         """Return the options of the final fit of a choice."""
@@ -169,17 +167,15 @@ class KernelSearch(Search):
     def _model(self, alpha: float, rank: Any, chosen: KernelSpec, points: Array | None) -> Any:
         """Return the chosen estimator, unfitted."""
         shared = shared_parameters(self, self._estimator)
-        for name in ("n_components", "random_state"):
-            shared.pop(name)
-        if points is not None:
-            shared["landmarks"] = points
+        shared.pop("random_state")
+        shared["landmarks"] = points
         if rank is not None:
             shared["rank"] = rank
         return self._estimator(alpha=alpha, **{**shared, **chosen})
 
     @property
     def _uses_landmarks(self) -> bool:
-        return self.n_components is not None or self.landmarks is not None
+        return self.landmarks is not None
 
     # ------------------------------------------------------------ predictions
 
@@ -200,7 +196,7 @@ class KernelSearch(Search):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed" and self.kernels is None
+        tags.input_tags.pairwise = self.kernel in ("precomputed", ["precomputed"])
         return tags
 
 
@@ -219,10 +215,12 @@ class KernelRLSCV(KernelSearch):
     cv : int, splitter or iterable, default=5
         Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
         indices.
-    kernel : str or callable, default="rbf"
+    kernel : str, callable or list, default="rbf"
         Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
-        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. `kernels` replaces
-        it.
+        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. A list has candidate
+        kernels: names, functions, or dicts with the key "kernel" and any of the keys "gamma",
+        "degree", "coef0" and "kernel_params". The parameters of these names fill in keys that a
+        candidate does not have. The search tries all `gammas` for each candidate without a gamma.
     gammas : float, list of floats or None, default=None
         Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
         from 0.01 to 3.16 times the inverse of the median distance between samples (the squared
@@ -234,11 +232,6 @@ class KernelRLSCV(KernelSearch):
         Constant term of the polynomial and sigmoid kernels.
     kernel_params : dict or None, default=None
         Keyword arguments of a callable kernel.
-    kernels : list or None, default=None
-        Candidate kernels, in place of `kernel`. Each is a name, a callable, or a dict with the key
-        "kernel" and any of the keys "gamma", "degree", "coef0" and "kernel_params". The parameters
-        above fill in keys that a candidate does not have. The search tries all `gammas` for each
-        candidate without a gamma.
     selection : {"min", "1se"} or callable, default="min"
         How to choose the penalty. "min" chooses the penalty with the least error, and "1se" the
         largest penalty within one standard error of the least error. A callable takes `cv_results_`
@@ -249,12 +242,10 @@ class KernelRLSCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `RLS`.
-    n_components : int or None, default=None
-        Number of landmarks of the Nystroem approximation. The landmarks are drawn once from all
+    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
+        Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
         then grow linearly with the number of samples. None is the exact fit.
-    landmarks : array of shape (n_components, n_features) or None, default=None
-        Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
     keep_held_out : bool, default=False
@@ -284,7 +275,7 @@ class KernelRLSCV(KernelSearch):
     best_estimator_ : KernelRLS
         Final model, fitted to all data.
     kernel_params_ : dict
-        Chosen kernel and its parameters, with the keys of `kernels`.
+        Chosen kernel and its parameters, with the keys that `kernel` describes.
     gamma_ : float or None
         Parameter gamma of the chosen kernel; None if the kernel has its default gamma or no gamma.
     alpha_ : float
@@ -298,7 +289,7 @@ class KernelRLSCV(KernelSearch):
         Kernels that the search tried.
     alphas_ : array of shape (n_alphas,)
         Penalties that the search tried.
-    landmarks_ : array of shape (n_components, n_features)
+    landmarks_ : array of shape (n_landmarks, n_features)
         Landmarks of the final model, if it uses landmarks.
     best_index_ : tuple of int
         Index (kernel, penalty) of the chosen model in the error surface.
@@ -365,11 +356,9 @@ class KernelRLSCV(KernelSearch):
         degree=3,
         coef0=1,
         kernel_params=None,
-        kernels=None,
         selection="min",
         fit_intercept=True,
         center_kernel=True,
-        n_components=None,
         landmarks=None,
         random_state=None,
         keep_held_out=False,
@@ -387,11 +376,9 @@ class KernelRLSCV(KernelSearch):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.kernels = kernels
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
         self.keep_held_out = keep_held_out
@@ -426,10 +413,12 @@ class KernelLRRCV(KernelSearch):
         indices.
     max_rank : int or None, default=None
         Largest rank to try.
-    kernel : str or callable, default="rbf"
+    kernel : str, callable or list, default="rbf"
         Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
-        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. `kernels` replaces
-        it.
+        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. A list has candidate
+        kernels: names, functions, or dicts with the key "kernel" and any of the keys "gamma",
+        "degree", "coef0" and "kernel_params". The parameters of these names fill in keys that a
+        candidate does not have. The search tries all `gammas` for each candidate without a gamma.
     gammas : float, list of floats or None, default=None
         Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
         from 0.01 to 3.16 times the inverse of the median distance between samples (the squared
@@ -441,11 +430,6 @@ class KernelLRRCV(KernelSearch):
         Constant term of the polynomial and sigmoid kernels.
     kernel_params : dict or None, default=None
         Keyword arguments of a callable kernel.
-    kernels : list or None, default=None
-        Candidate kernels, in place of `kernel`. Each is a name, a callable, or a dict with the key
-        "kernel" and any of the keys "gamma", "degree", "coef0" and "kernel_params". The parameters
-        above fill in keys that a candidate does not have. The search tries all `gammas` for each
-        candidate without a gamma.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
         How to choose the final model from the held-out errors.
 
@@ -465,12 +449,10 @@ class KernelLRRCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `LRR`.
-    n_components : int or None, default=None
-        Number of landmarks of the Nystroem approximation. The landmarks are drawn once from all
+    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
+        Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
         then grow linearly with the number of samples. None is the exact fit.
-    landmarks : array of shape (n_components, n_features) or None, default=None
-        Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
     keep_held_out : bool, default=False
@@ -502,7 +484,7 @@ class KernelLRRCV(KernelSearch):
     best_estimator_ : KernelLRR
         Final model, fitted to all data.
     kernel_params_ : dict
-        Chosen kernel and its parameters, with the keys of `kernels`.
+        Chosen kernel and its parameters, with the keys that `kernel` describes.
     gamma_ : float or None
         Parameter gamma of the chosen kernel; None if the kernel has its default gamma or no gamma.
     cv_results_ : dict
@@ -514,7 +496,7 @@ class KernelLRRCV(KernelSearch):
         Kernels that the search tried.
     alphas_ : array of shape (n_alphas,)
         Penalties that the search tried.
-    landmarks_ : array of shape (n_components, n_features)
+    landmarks_ : array of shape (n_landmarks, n_features)
         Landmarks of the final model, if it uses landmarks.
     held_out_mse_ : float
         Held-out error of the final model. The held-out error of a stack is cross-fitted: the
@@ -602,11 +584,9 @@ class KernelLRRCV(KernelSearch):
         degree=3,
         coef0=1,
         kernel_params=None,
-        kernels=None,
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
-        n_components=None,
         landmarks=None,
         random_state=None,
         keep_held_out=False,
@@ -625,11 +605,9 @@ class KernelLRRCV(KernelSearch):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.kernels = kernels
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
         self.keep_held_out = keep_held_out
@@ -665,10 +643,12 @@ class KernelHOLRRCV(KernelSearch):
     max_rank : int, tuple or None, default=None
         Largest rank to try, either one int for all modes or a tuple ``(R0, ..., Rp)`` with the
         input mode first.
-    kernel : str or callable, default="rbf"
+    kernel : str, callable or list, default="rbf"
         Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
-        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. `kernels` replaces
-        it.
+        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. A list has candidate
+        kernels: names, functions, or dicts with the key "kernel" and any of the keys "gamma",
+        "degree", "coef0" and "kernel_params". The parameters of these names fill in keys that a
+        candidate does not have. The search tries all `gammas` for each candidate without a gamma.
     gammas : float, list of floats or None, default=None
         Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
         from 0.01 to 3.16 times the inverse of the median distance between samples (the squared
@@ -680,11 +660,6 @@ class KernelHOLRRCV(KernelSearch):
         Constant term of the polynomial and sigmoid kernels.
     kernel_params : dict or None, default=None
         Keyword arguments of a callable kernel.
-    kernels : list or None, default=None
-        Candidate kernels, in place of `kernel`. Each is a name, a callable, or a dict with the key
-        "kernel" and any of the keys "gamma", "degree", "coef0" and "kernel_params". The parameters
-        above fill in keys that a candidate does not have. The search tries all `gammas` for each
-        candidate without a gamma.
     subspaces : {"fitted", "response"}, default="fitted"
         Data that determine the output subspaces: the part of the outputs that functions of the
         feature space explain ("fitted"), or the outputs themselves ("response"), as in Algorithm 2
@@ -717,12 +692,10 @@ class KernelHOLRRCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `HOLRR`.
-    n_components : int or None, default=None
-        Number of landmarks of the Nystroem approximation. The landmarks are drawn once from all
+    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
+        Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
         then grow linearly with the number of samples. None is the exact fit.
-    landmarks : array of shape (n_components, n_features) or None, default=None
-        Landmarks to use, in place of landmarks drawn from the samples.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
     keep_held_out : bool, default=False
@@ -755,7 +728,7 @@ class KernelHOLRRCV(KernelSearch):
     best_estimator_ : KernelHOLRR
         Final model, fitted to all data.
     kernel_params_ : dict
-        Chosen kernel and its parameters, with the keys of `kernels`.
+        Chosen kernel and its parameters, with the keys that `kernel` describes.
     gamma_ : float or None
         Parameter gamma of the chosen kernel; None if the kernel has its default gamma or no gamma.
     cv_results_ : dict
@@ -768,7 +741,7 @@ class KernelHOLRRCV(KernelSearch):
         Kernels that the search tried.
     alphas_ : array of shape (n_alphas,)
         Penalties that the search tried.
-    landmarks_ : array of shape (n_components, n_features)
+    landmarks_ : array of shape (n_landmarks, n_features)
         Landmarks of the final model, if it uses landmarks.
     held_out_mse_ : float
         Held-out error of the final model (before refinement, with ``refine=True``). The held-out
@@ -875,7 +848,6 @@ class KernelHOLRRCV(KernelSearch):
         degree=3,
         coef0=1,
         kernel_params=None,
-        kernels=None,
         subspaces="fitted",
         refine=False,
         max_iter=100,
@@ -883,7 +855,6 @@ class KernelHOLRRCV(KernelSearch):
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
-        n_components=None,
         landmarks=None,
         random_state=None,
         keep_held_out=False,
@@ -902,7 +873,6 @@ class KernelHOLRRCV(KernelSearch):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.kernels = kernels
         self.subspaces = subspaces
         self.refine = refine
         self.max_iter = max_iter
@@ -910,7 +880,6 @@ class KernelHOLRRCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
-        self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
         self.keep_held_out = keep_held_out

@@ -99,7 +99,7 @@ def check_exportable(model: Any) -> None:
         raise ValueError(
             f"{name} with the exact kernel={kernel!r} cannot be exported: its graph would contain "
             f"all {n} training samples. Fit with landmarks, for instance "
-            f"{name}(n_components=100)."
+            f"{name}(landmarks=100)."
         )
     if kernel not in KERNELS:
         raise ValueError(

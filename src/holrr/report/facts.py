@@ -186,7 +186,8 @@ def _kernel(best: Any) -> dict[str, Any] | None:
         return None
     kernel = best.kernel
     name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "function")
-    return {"name": name, "gamma": best.gamma, "n_components": best.n_components}
+    n = len(best.X_fit_) if best._uses_landmarks else None
+    return {"name": name, "gamma": best.gamma, "landmarks": n}
 
 
 def _held_out(model: Any, notes: dict[str, Any]) -> dict[str, Any] | None:
