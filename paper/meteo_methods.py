@@ -15,11 +15,12 @@ from holrr import (
     HOLRRCV,
     LRRCV,
     RLSCV,
-    KernelHOLRRCV,
     KernelLRRCV,
     KernelRLSCV,
     trace_norm_path,
 )
+
+from .algorithm_1 import PaperHOLRRCV
 
 __all__ = ["CROSS_VALIDATED", "METHODS", "SLOW", "Forecast", "Windows"]
 
@@ -127,7 +128,7 @@ def _linear(windows: Windows, alphas: Sequence[float] = ALPHAS) -> Forecasts:
     searches = {
         "RLS": RLSCV(alphas, selection="min"),
         "LRR": LRRCV(alphas, selection="min"),
-        "HOLRR": HOLRRCV(alphas, selection="min", subspaces="response"),
+        "HOLRR": PaperHOLRRCV(alphas),
     }
     return {name: by_validation(search, windows) for name, search in searches.items()}
 
@@ -139,7 +140,7 @@ def _kernel_searches(
     return {
         "RLS": KernelRLSCV(alphas, **common),
         "LRR": KernelLRRCV(alphas, **common),
-        "HOLRR": KernelHOLRRCV(alphas, subspaces="response", **common),
+        "HOLRR": PaperHOLRRCV(alphas, kernel=kernels),
     }
 
 

@@ -230,6 +230,7 @@ class Search(TensorRegressor):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from holrr import RLSCV
         >>> from holrr.datasets import make_tensor_regression
         >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
