@@ -117,7 +117,7 @@ def by_validation(search: Any, windows: Windows, X: Array | None = None) -> Fore
 def at_edge(search: Any) -> bool:
     """Return whether the chosen penalty, or kernel width, is the first or last of its grid."""
     pairs = [(search.alpha_, search.alphas)]
-    kernels = search.get_params().get("kernel", ())
+    kernels = search.get_params().get("kernel") or ()
     widths = {kernel["gamma"] for kernel in kernels if isinstance(kernel, dict)}
     if len(widths) > 1:
         pairs.append((search.best_estimator_.gamma, widths))

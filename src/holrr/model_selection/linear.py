@@ -469,7 +469,7 @@ class LinearSearch(Search):
             some = [known.moments(part) for part in parts]
         source = FoldMoments(some, fit_intercept=self.fit_intercept)
         plan = input_plan(self, names, source)
-        found, chosen = self._search_known(source, plan, options, known)
+        found, chosen = self._search_source(source, plan, options, known)
         found = found if known is None else expand_found(found, known)
         return self._assign_search(found, names, plan, chosen)
 
@@ -520,29 +520,54 @@ class LinearSearch(Search):
             if not some.is_complete:
                 return self._search_observed(ready, plan, options)
         source = Rows(ready.data, ready.splits, fit_intercept=self.fit_intercept)
-        return self._search_known(source, plan, options, None if some is None else some.known)
+        return self._search_source(source, plan, options, None if some is None else some.known)
 
-    def _search_known(
+    def _search_source(
         self,
         source: Rows | FoldMoments,
         plan: InputPlan,
         options: SearchOptions,
         known: KnownOutputs | None,
     ) -> tuple[Found, InputCandidate]:
-        """Search with complete data, in which outputs that are never observed are zero."""
+        """Search over penalties, ranks and candidate designs of the inputs.
+
+        Parameters
+        ----------
+        source : Rows or FoldMoments
+            Complete data, in which outputs that are never observed are zero.
+        plan : InputPlan
+            Parameters that concern the inputs.
+        options : SearchOptions
+            Parameters of the search.
+        known : KnownOutputs or None
+            Outputs of `source` among all outputs; None if all outputs are observed.
+
+        Returns
+        -------
+        found : Found
+            Result of the search.
+        chosen : InputCandidate
+            Design of the inputs of the chosen model.
+        """
         if known is not None:
             refuse_own(plan)
             refuse_by_output(options)
             options = self._options_within(options, known)
-        if known is None or known.never is None:
-            return search_designs(source, plan, options, self._fit_options)
-        candidates, _ = input_candidates(source, plan, options)
-        # Of the candidates with the chosen penalties of blocks, use the best projection of the
-        # inputs, or all inputs without projections.
-        last = candidates[-1].ratios
-        chosen = [c for c in candidates if c.ratios is last][:2][-1]
-        found = search_never(source, chosen.design, known.never, options, self._fit_options)
-        return found, chosen
+        candidates, penalties = input_candidates(source, plan, options)
+        if known is not None and known.never is not None:
+            # Of the candidates with the chosen penalties of blocks, use the best projection of the
+            # inputs, or all inputs without projections.
+            last = candidates[-1].ratios
+            chosen = [c for c in candidates if c.ratios is last][:2][-1]
+            found = search_never(source, chosen.design, known.never, options, self._fit_options)
+            return found, chosen
+        options = replace(options, named_candidates=len(candidates) > 1)
+        problems = Problems(source, [candidate.design for candidate in candidates])
+        found = run_search(problems, options, self._fit_options)
+        if options.by_output:
+            found = choose_by_output(problems, found, options, self._fit_options)
+        found.results.update(candidate_results(source, plan, candidates, penalties))
+        return found, candidates[found.choice.candidate]
 
     def _search_observed(
         self, ready: ReadySamples, plan: InputPlan, options: SearchOptions
@@ -587,7 +612,7 @@ class LinearSearch(Search):
         some = prepare_stream(data, weights, ignore_missing=missing, keep_grid=grid)
         source = self._stream_source(some.stream, splits_of(data, self.cv, groups), plan)
         known, v = some.known, some.output_weight
-        found, chosen = self._search_known(source, plan, options, known)
+        found, chosen = self._search_source(source, plan, options, known)
         error, calibration = None, found.calibration
         if v is not None and calibration is not None and calibration.errors is not None:
             counts = v > 0 if known is None or known.never is None else (v > 0) & ~known.never
@@ -1574,31 +1599,6 @@ def own_parameters(
     # Estimators express penalties of blocks in units of their geometric mean.
     unit = 1.0 if candidate.ratios is None else common_penalty(candidate.ratios)
     return own.modes, own.beta * unit * x_unit * x_unit
-
-
-def search_designs(
-    source: Rows | FoldMoments,
-    plan: InputPlan,
-    options: SearchOptions,
-    fit_options: Callable[[Choice], LinearOptions],
-) -> tuple[Found, InputCandidate]:
-    """Search over penalties, ranks and candidate designs of the inputs.
-
-    Returns
-    -------
-    found : Found
-        Result of the search.
-    chosen : InputCandidate
-        Design of the inputs of the chosen model.
-    """
-    candidates, penalties = input_candidates(source, plan, options)
-    options = replace(options, named_candidates=len(candidates) > 1)
-    problems = Problems(source, [candidate.design for candidate in candidates])
-    found = run_search(problems, options, fit_options)
-    if options.by_output:
-        found = choose_by_output(problems, found, options, fit_options)
-    found.results.update(candidate_results(source, plan, candidates, penalties))
-    return found, candidates[found.choice.candidate]
 
 
 def candidate_results(
