@@ -15,11 +15,12 @@ from holrr import (
     HOLRRCV,
     LRRCV,
     RLSCV,
-    KernelHOLRRCV,
     KernelLRRCV,
     KernelRLSCV,
     trace_norm_path,
 )
+
+from .algorithm_1 import PaperHOLRRCV
 
 __all__ = ["CROSS_VALIDATED", "METHODS", "SLOW", "Forecast", "Windows"]
 
@@ -116,7 +117,7 @@ def by_validation(search: Any, windows: Windows, X: Array | None = None) -> Fore
 def at_edge(search: Any) -> bool:
     """Return whether the chosen penalty, or kernel width, is the first or last of its grid."""
     pairs = [(search.alpha_, search.alphas)]
-    kernels = search.get_params().get("kernel", ())
+    kernels = search.get_params().get("kernel") or ()
     widths = {kernel["gamma"] for kernel in kernels if isinstance(kernel, dict)}
     if len(widths) > 1:
         pairs.append((search.best_estimator_.gamma, widths))
@@ -127,7 +128,7 @@ def _linear(windows: Windows, alphas: Sequence[float] = ALPHAS) -> Forecasts:
     searches = {
         "RLS": RLSCV(alphas, selection="min"),
         "LRR": LRRCV(alphas, selection="min"),
-        "HOLRR": HOLRRCV(alphas, selection="min", subspaces="response"),
+        "HOLRR": PaperHOLRRCV(alphas),
     }
     return {name: by_validation(search, windows) for name, search in searches.items()}
 
@@ -139,7 +140,7 @@ def _kernel_searches(
     return {
         "RLS": KernelRLSCV(alphas, **common),
         "LRR": KernelLRRCV(alphas, **common),
-        "HOLRR": KernelHOLRRCV(alphas, subspaces="response", **common),
+        "HOLRR": PaperHOLRRCV(alphas, kernel=kernels),
     }
 
 

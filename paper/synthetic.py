@@ -28,6 +28,7 @@ from holrr import (
 )
 from holrr.datasets import make_tensor_regression
 
+from .algorithm_1 import PaperHOLRRCV
 from .experiment import COLOURS, Row, Table, Unit, grid, seed_for, summarise
 
 SERIAL = False
@@ -149,7 +150,7 @@ LINEAR_METHODS: dict[str, Callable[[int], Any]] = {
     "LRR": lambda cv: LRRCV(cv=cv, **_RLS_GRID),
     "Trace norm": TraceNormSearch,
     "MLMT-NC": MLMTNCSearch,
-    "HOLRR (paper)": lambda cv: HOLRRCV(cv=cv, subspaces="response", **_RLS_GRID),
+    "HOLRR (paper)": lambda cv: PaperHOLRRCV(_RLS_GRID["alphas"], cv),
     "HOLRR (ours)": lambda cv: HOLRRCV(cv=cv, **_RLS_GRID),
     "HOLRR (refined)": lambda cv: HOLRRCV(cv=cv, refine=True, **_RLS_GRID),
 }
@@ -170,7 +171,7 @@ _KERNEL_GRID: dict[str, Any] = {
 NONLINEAR_METHODS: dict[str, Callable[[int], Any]] = {
     "RLS": lambda cv: KernelRLSCV(cv=cv, **_KERNEL_GRID),
     "LRR": lambda cv: KernelLRRCV(cv=cv, **_KERNEL_GRID),
-    "HOLRR (paper)": lambda cv: KernelHOLRRCV(cv=cv, subspaces="response", **_KERNEL_GRID),
+    "HOLRR (paper)": lambda cv: PaperHOLRRCV(_KERNEL_GRID["alphas"], cv, kernel=_KERNELS),
     "HOLRR (ours)": lambda cv: KernelHOLRRCV(cv=cv, **_KERNEL_GRID),
 }
 

@@ -172,7 +172,7 @@ def use_solver(monkeypatch) -> Callable[[str], None]:
     """
     from holrr.core import spectral
     from holrr.kernel import problem
-    from holrr.model_selection import folds
+    from holrr.model_selection import sources
 
     def prefer(name):
         if name == "cholesky":
@@ -180,7 +180,7 @@ def use_solver(monkeypatch) -> Callable[[str], None]:
         elif name == "eigh":
             monkeypatch.setattr(problem, "_solve_cholesky", lambda *args: None)
         elif name == "svd":
-            for module in (spectral, folds):
+            for module in (spectral, sources):
                 monkeypatch.setattr(module, "keeps_digits", lambda *args: False)
         else:
             assert name == "auto"

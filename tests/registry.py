@@ -250,7 +250,7 @@ ROWS = [
     Row(LRRCV(**GRID), exempt=SEARCH),
     Row(HOLRRCV(**GRID, selection="min"), exempt=SEARCH),
     Row(
-        HOLRRCV(**GRID, selection="1se", subspaces="response"),
+        HOLRRCV(**GRID, selection="1se"),
         exempt={
             **SEARCH,
             "test_fewer_samples_than_features": "three folds of two samples are too few",
@@ -351,7 +351,6 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "init": ("random",),
     "input_alpha": (0.1,),  # without input ranks it has no effect
     "input_weight": (np.arange(1.0, 6.0),),
-    "keep_held_out": (True,),
     "kernel": ("laplacian",),
     "kernel_params": ({},),
     "loss": ("huber",),

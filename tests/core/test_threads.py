@@ -20,7 +20,7 @@ from holrr.core.threads import (
     n_threads_for,
     sum_in_threads,
 )
-from holrr.model_selection import folds
+from holrr.model_selection import sources
 from holrr.streaming import memory_budget
 from holrr.streaming.passes import RunningMoments
 
@@ -240,8 +240,8 @@ def test_fits_that_overlap_restore_the_original_number(fit, tmp_path, monkeypatc
         gate(X[0, 0] > 50)
         return add(self, X, *args)
 
-    path, add = folds.rank_path, RunningMoments.add
-    monkeypatch.setattr(folds, "rank_path", watched_path)
+    path, add = sources.rank_path, RunningMoments.add
+    monkeypatch.setattr(sources, "rank_path", watched_path)
     monkeypatch.setattr(RunningMoments, "add", watched_add)
     X, Y = problem(0)
     with ThreadPoolExecutor(2) as pool:

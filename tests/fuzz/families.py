@@ -198,10 +198,7 @@ def selections(rng) -> None:
     X, Y = a_problem(rng, n, d0, shape)
     w = some_weights(rng, n) if rng.uniform() < 0.5 else None
     alphas = list(10.0 ** rng.uniform(-3, 2, size=2))
-    options = {
-        "fit_intercept": bool(rng.integers(2)),
-        "subspaces": ["fitted", "response"][rng.integers(2)],
-    }
+    options = {"fit_intercept": bool(rng.integers(2))}
     cv, selection = a_splitter(rng, n), ["min", "1se"][rng.integers(2)]
     splits = [(a, b) for a, b in cv.split(X) if w is None or (w[a].any() and w[b].any())]
     with warnings.catch_warnings():
@@ -368,7 +365,7 @@ def stacks(rng) -> None:
     splits = list(splits.split(X))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = HOLRRCV(alphas, cv=splits, selection="stack", keep_held_out=True).fit(X, Y)
+        model = HOLRRCV(alphas, cv=splits, selection="stack").fit(X, Y)
     kinds = list(zip(model.stack_alphas_, model.stack_ranks_, strict=True))
     models = [RLS(alpha) if R is None else HOLRR(R, alpha) for alpha, R in kinds]
     w, size = model.stack_weights_, float(np.abs(Y - Y.mean(axis=0)).max())
@@ -381,8 +378,9 @@ def stacks(rng) -> None:
     )
     assert_allclose(model.predict(X), total, atol=1e-8 * size)
     errors, least = [], []
+    held_out = model.held_out_predictions(X, Y)
     for train, test in splits:
-        errors.append(np.mean((model.held_out_[test] - Y[test]) ** 2))
+        errors.append(np.mean((held_out[test] - Y[test]) ** 2))
         every = [Y[train].mean(axis=0) - Y[test]]
         for alpha in alphas:
             every.append(RLS(alpha).fit(X[train], Y[train]).predict(X[test]) - Y[test])

@@ -60,13 +60,12 @@ def fold_errors(model, X, Y, splits, w=None):
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (6, 8)], ids=["tall", "wide"])
-@pytest.mark.parametrize("subspaces", ["fitted", "response"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_entries_of_the_surface_are_errors_of_refits(shape, subspaces, weighted):
+def test_entries_of_the_surface_are_errors_of_refits(shape, weighted):
     X, Y = smooth(n=24, shape=shape)
     w = np.random.default_rng(1).integers(0, 3, 24).astype(float) if weighted else None
     splits = list(KFold(3).split(X))
-    search = KernelHOLRRCV(ALPHAS, cv=splits, kernel=KERNELS, subspaces=subspaces)
+    search = KernelHOLRRCV(ALPHAS, cv=splits, kernel=KERNELS)
     results = search.fit(X, Y, w).cv_results_
     found = results["fold_mse"]
     caps = found.shape[3:]
@@ -76,9 +75,7 @@ def test_entries_of_the_surface_are_errors_of_refits(shape, subspaces, weighted)
     entries = list(product(range(2), range(3), *(range(R) for R in caps)))
     for entry in [entries[i] for i in rng.choice(len(entries), 15, replace=False)]:
         k, a, *rank = entry
-        model = KernelHOLRR(
-            tuple(R + 1 for R in rank), ALPHAS[a], subspaces=subspaces, **KERNELS[k]
-        )
+        model = KernelHOLRR(tuple(R + 1 for R in rank), ALPHAS[a], **KERNELS[k])
         expected = fold_errors(model, X, Y, splits, w)
         assert_allclose(found[(slice(None), *entry)], expected, rtol=1e-7)
 

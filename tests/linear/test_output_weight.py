@@ -107,9 +107,8 @@ def test_the_unweighted_error_is_that_of_the_held_out_predictions(selection):
         cv=KFold(4),
         selection=selection,
         output_weight=weights,
-        keep_held_out=True,
     ).fit(X, Y)
-    squares = (Y - model.held_out_) ** 2
+    squares = (Y - model.held_out_predictions(X, Y)) ** 2
     expected = np.mean([squares[test].mean() for _, test in KFold(4).split(X)])
     assert model.cv_results_["unweighted_mse"] == pytest.approx(expected, rel=1e-9)
     share = weights[0] / weights[0].mean()

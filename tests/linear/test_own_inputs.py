@@ -434,8 +434,6 @@ def test_errors_name_the_cases_that_do_not_support_own_inputs():
     X, Y = problem(20)
     with pytest.raises(ValueError, match="subspaces='response'"):
         HOLRR(2, subspaces="response", own=BOTH).fit(X, Y)
-    with pytest.raises(ValueError, match="subspaces='response'"):
-        HOLRRCV(subspaces="response", own=BOTH).fit(X, Y)
     # Moments that hold more than is needed do no harm.
     more = Moments.from_arrays(X.reshape(20, -1), Y, response_grams=True)
     how = {"rank": 2, "own": BOTH, "input_shape": X.shape[1:]}

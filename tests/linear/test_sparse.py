@@ -272,7 +272,6 @@ def test_wide_searches_name_a_bad_entry():
 
 @pytest.mark.parametrize("params", [
     {"blocks": {"a": list(range(40)), "b": list(range(40, 80))}},
-    {"subspaces": "response"},
     {"missing": "ignore"},
 ], ids=str)  # fmt: skip
 def test_parameters_of_wide_searches(params):
@@ -399,8 +398,8 @@ def test_methods_that_need_dense_inputs_raise_an_error_that_names_the_remedy():
             use()
     with pytest.raises(TypeError, match=r"X\['a'\] is a sparse.*dense data are needed"):
         RLS().fit({"a": S, "b": X}, Y)
-    with pytest.raises(ValueError, match=r"keep_held_out=True .* cannot be used with a sparse X"):
-        HOLRRCV(keep_held_out=True).fit(S, Y)
+    with pytest.raises(ValueError, match=r"held_out_predictions needs .* from a sparse X"):
+        HOLRRCV(cv=3).fit(S, Y).held_out_predictions(S, Y)
     with pytest.raises(ValueError, match=r"NaN .*call .* toarray\(\) on a sparse X first"):
         RLS(missing="ignore").fit(S, np.where(np.arange(40)[:, None, None] == 7, np.nan, Y))
     but_one = Y.copy()

@@ -14,7 +14,6 @@ SEARCHES = {
     "stack": (HOLRRCV, {}),
     "min": (HOLRRCV, {"selection": "min"}),
     "1se": (HOLRRCV, {"selection": "1se"}),
-    "response": (HOLRRCV, {"subspaces": "response"}),
     "one penalty": (HOLRRCV, {"alphas": [1.0]}),
     "matrices": (LRRCV, {}),
     "ridge": (RLSCV, {}),

@@ -104,9 +104,8 @@ def test_attributes_agree_with_missing_outputs_blocks_and_own_inputs():
 
 def test_a_second_fit_leaves_nothing_of_the_first():
     X, Y = noisy(1)
-    model = HOLRRCV([1.0, 10.0], cv=3, keep_held_out=True).fit(X, Y)
-    assert model.held_out_.shape == Y.shape
-    model.set_params(selection="min", keep_held_out=False).fit(X, Y)
-    assert not [name for name in vars(model) if name.startswith(("stack_", "held_out"))]
+    model = HOLRRCV([1.0, 10.0], cv=3).fit(X, Y)
+    model.set_params(selection="min").fit(X, Y)
+    assert not [name for name in vars(model) if name.startswith("stack_")]
     fresh = clone(model).fit(X, Y)
     assert vars(fresh).keys() == vars(model).keys()

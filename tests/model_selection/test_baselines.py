@@ -66,7 +66,7 @@ def test_the_held_out_error_is_that_of_the_chosen_model(make, selection, scale):
         RLSCV(ALPHAS, cv=3),
         LRRCV(ALPHAS, cv=3, max_rank=2),
         HOLRRCV(ALPHAS, cv=3, max_rank=2),
-        HOLRRCV(ALPHAS, cv=3, selection="1se", subspaces="response"),
+        HOLRRCV(ALPHAS, cv=3, selection="1se"),
     ],
     ids=str,
 )

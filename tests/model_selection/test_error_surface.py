@@ -44,23 +44,20 @@ def assert_brute_force(X, Y, cv, groups=None, weights=None, alphas=ALPHAS, **par
     return model
 
 
-@pytest.mark.parametrize("subspaces", ["fitted", "response"])
 @pytest.mark.parametrize("name", SPLITTERS)
-def test_surface_equals_brute_force_for_every_splitter(make_data, name, subspaces):
+def test_surface_equals_brute_force_for_every_splitter(make_data, name):
     X, Y = make_data()
     groups = np.repeat(np.arange(5), 6) if "Group" in name else None
-    assert_brute_force(X, Y, SPLITTERS[name], groups, subspaces=subspaces, alphas=[0.3, 20.0])
+    assert_brute_force(X, Y, SPLITTERS[name], groups, alphas=[0.3, 20.0])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("subspaces", ["fitted", "response"])
 @pytest.mark.parametrize(("n", "d0"), [(24, 3), (7, 9)], ids=["primal", "dual"])
-def test_surface_equals_brute_force(make_data, n, d0, subspaces, fit_intercept, weighted):
+def test_surface_equals_brute_force(make_data, n, d0, fit_intercept, weighted):
     X, Y = make_data(n, d0, (2, 2))
     weights = np.random.default_rng(3).uniform(0.1, 3, size=n) if weighted else None
-    parameters = {"subspaces": subspaces, "fit_intercept": fit_intercept}
-    alphas = ALPHAS if n > d0 else ALPHAS[1:]
+    alphas, parameters = ALPHAS if n > d0 else ALPHAS[1:], {"fit_intercept": fit_intercept}
     assert_brute_force(X, Y, KFold(3), weights=weights, alphas=alphas, **parameters)
 
 
@@ -76,13 +73,11 @@ def test_surface_equals_brute_force(make_data, n, d0, subspaces, fit_intercept, 
         ((2, 9), (3, 2, 6)),
     ],
 )
-@pytest.mark.parametrize("subspaces", ["fitted", "response"])
-def test_surface_equals_brute_force_for_outputs_of_every_order(make_data, shape, ranks, subspaces):
-    """Up to the ranks that coefficients can have; subspaces of the outputs can be larger."""
+def test_surface_equals_brute_force_for_outputs_of_every_order(make_data, shape, ranks):
+    """Up to the ranks that coefficients can have."""
     X, Y = make_data(shape=shape)
-    model = assert_brute_force(X, Y, KFold(3), subspaces=subspaces)
-    expected = ranks if subspaces == "fitted" else (3, *shape)
-    assert model.cv_results_["mean_mse"].shape == (2, *expected)
+    model = assert_brute_force(X, Y, KFold(3))
+    assert model.cv_results_["mean_mse"].shape == (2, *ranks)
 
 
 @pytest.mark.parametrize("selection", ["stack", "min", "1se"])
@@ -189,14 +184,10 @@ def test_integer_weights_equal_repeated_samples_in_the_same_folds(make_data):
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("subspaces", ["fitted", "response"])
-def test_moments_of_the_folds_give_the_same_search_as_the_data(make_data, subspaces, fit_intercept):
+def test_moments_of_the_folds_give_the_same_search_as_the_data(make_data, fit_intercept):
     X, Y = make_data()
-    parameters = {"alphas": ALPHAS, "subspaces": subspaces, "fit_intercept": fit_intercept}
-    parts = [
-        Moments.from_arrays(X[test], Y[test], response_grams=subspaces == "response")
-        for _, test in KFold(4).split(X)
-    ]
+    parameters = {"alphas": ALPHAS, "fit_intercept": fit_intercept}
+    parts = [Moments.from_arrays(X[test], Y[test]) for _, test in KFold(4).split(X)]
     a = HOLRRCV.from_fold_moments(parts, **parameters)
     b = HOLRRCV(cv=4, **parameters).fit(X, Y)
     np.testing.assert_allclose(a.cv_results_["fold_mse"], b.cv_results_["fold_mse"], rtol=1e-9)

@@ -1,4 +1,4 @@
-"""Held-out predictions of searches: `held_out_`, with ``keep_held_out=True``."""
+"""Held-out predictions of searches (`held_out_predictions`)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -43,13 +44,11 @@ KERNEL = [(KernelRLSCV, GAMMAS), (KernelLRRCV, GAMMAS), (KernelHOLRRCV, GAMMAS)]
 MORE = [
     (RLSCV, {"alpha_per_output": True}),
     (RLSCV, {"fit_intercept": False}),
-    (HOLRRCV, {"subspaces": "response"}),
     (HOLRRCV, {"refine": True}),
     (HOLRRCV, {"fit_intercept": False}),
     (HOLRRCV, {"max_rank": 2}),
     (HOLRRCV, {"blocks": [[0, 1], [2, 3, 4]]}),
     (HOLRRCV, {"own": np.arange(60).reshape(5, 12) % 4 == 0}),
-    (KernelHOLRRCV, {**GAMMAS, "subspaces": "response"}),
     (KernelHOLRRCV, {**GAMMAS, "center_kernel": False}),
     (KernelRLSCV, LANDMARKS),
     (KernelHOLRRCV, LANDMARKS),
@@ -65,8 +64,13 @@ def noisy(n=40, **options):
 
 
 def searched(make, X, Y, w=None, *, groups=None, **parameters):
-    given = {"alphas": ALPHAS, "cv": 3, "keep_held_out": True, **parameters}
+    given = {"alphas": ALPHAS, "cv": 3, **parameters}
     return make(**given).fit(X, Y, w, groups=groups)
+
+
+def predicted(make, X, Y, w=None, *, groups=None, **parameters):
+    model = searched(make, X, Y, w, groups=groups, **parameters)
+    return model.held_out_predictions(X, Y, w)
 
 
 def by_hand(model, X, Y, splits, w=None):
@@ -97,13 +101,14 @@ def mean_of_folds(found, Y, splits, w=None):
 def test_held_out_predictions_equal_those_of_separate_fits_on_each_fold(make, parameters):
     X, Y = noisy()
     model = searched(make, X, Y, selection="min", **parameters)
+    held_out = model.held_out_predictions(X, Y)
     splits = list(KFold(3).split(X))
     expected = by_hand(model, X, Y, splits)
-    assert model.held_out_.shape == Y.shape
-    assert_allclose(model.held_out_, expected, rtol=1e-7, atol=1e-8)
+    assert held_out.shape == Y.shape
+    assert_allclose(held_out, expected, rtol=1e-7, atol=1e-8)
     # Fits that have seen the samples are nearer to them.
     seen = np.mean(np.square(Y - model.predict(X)))
-    assert np.mean(np.square(Y - model.held_out_)) > 1.01 * seen
+    assert np.mean(np.square(Y - held_out)) > 1.01 * seen
 
 
 @pytest.mark.parametrize(("make", "parameters"), [*LINEAR, *KERNEL], ids=name_of)
@@ -111,9 +116,10 @@ def test_held_out_predictions_equal_those_of_separate_fits_on_each_fold(make, pa
 def test_held_out_predictions_of_outputs_of_every_order(make, parameters, shape):
     X, Y = noisy(shape=shape)
     model = searched(make, X, Y, selection="min", **parameters)
-    assert model.held_out_.shape == Y.shape == model.predict(X).shape
+    held_out = model.held_out_predictions(X, Y)
+    assert held_out.shape == Y.shape == model.predict(X).shape
     expected = by_hand(model, X, Y, list(KFold(3).split(X)))
-    assert_allclose(model.held_out_, expected, rtol=1e-7, atol=1e-8)
+    assert_allclose(held_out, expected, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -136,12 +142,13 @@ def test_held_out_predictions_of_every_splitter(make, parameters, cv):
     X, Y = noisy()
     groups = np.arange(40) % 7 if isinstance(cv, GroupKFold) else None
     model = searched(make, X, Y, cv=cv, groups=groups, selection="min", **parameters)
+    held_out = model.held_out_predictions(X, Y)
     splits = list(cv.split(X, Y, groups))
-    assert_allclose(model.held_out_, by_hand(model, X, Y, splits), rtol=1e-7, atol=1e-8)
+    assert_allclose(held_out, by_hand(model, X, Y, splits), rtol=1e-7, atol=1e-8)
     held = np.unique(np.concatenate([test for _, test in splits]))
     never = np.setdiff1d(np.arange(40), held)
-    assert np.isfinite(model.held_out_[held]).all()
-    assert np.isnan(model.held_out_[never]).all()
+    assert np.isfinite(held_out[held]).all()
+    assert np.isnan(held_out[never]).all()
 
 
 @pytest.mark.parametrize(("make", "parameters"), [*LINEAR, *KERNEL], ids=name_of)
@@ -152,9 +159,10 @@ def test_samples_that_no_fold_holds_out_are_nan(make, parameters, selection):
     X, Y = noisy(45)
     cv = TimeSeriesSplit(4)
     model = searched(make, X, Y, cv=cv, selection=selection, **parameters)
-    assert np.isnan(model.held_out_[:9]).all()
-    assert np.isfinite(model.held_out_[9:]).all()
-    error = mean_of_folds(model.held_out_, Y, list(cv.split(X)))
+    held_out = model.held_out_predictions(X, Y)
+    assert np.isnan(held_out[:9]).all()
+    assert np.isfinite(held_out[9:]).all()
+    error = mean_of_folds(held_out, Y, list(cv.split(X)))
     assert error == pytest.approx(model.held_out_mse_, rel=1e-9)
 
 
@@ -162,16 +170,14 @@ def test_samples_that_are_held_out_twice_have_the_mean_of_both_predictions():
     X, Y = noisy()
     splits = list(RepeatedKFold(n_splits=4, n_repeats=2, random_state=1).split(X))
     given = {"alphas": [1.0], "selection": lambda results: (0, 1, 1, 1)}
-    both = searched(HOLRRCV, X, Y, cv=splits, **given).held_out_
-    once = [
-        searched(HOLRRCV, X, Y, cv=part, **given).held_out_ for part in (splits[:4], splits[4:])
-    ]
+    both = predicted(HOLRRCV, X, Y, cv=splits, **given)
+    once = [predicted(HOLRRCV, X, Y, cv=part, **given) for part in (splits[:4], splits[4:])]
     assert np.abs(once[0] - once[1]).max() > 0.01
     assert_allclose(both, (once[0] + once[1]) / 2, rtol=1e-10)
     # Some of the samples are held out three times.
     more = [*splits, splits[2]]
     test = splits[2][1]
-    thrice = searched(HOLRRCV, X, Y, cv=more, **given).held_out_
+    thrice = predicted(HOLRRCV, X, Y, cv=more, **given)
     assert_allclose(thrice[test], (2 * once[0][test] + once[1][test]) / 3, rtol=1e-10)
     others = np.setdiff1d(np.arange(40), test)
     assert_allclose(thrice[others], both[others], rtol=1e-10)
@@ -184,10 +190,11 @@ def test_weights_are_those_of_the_fits_and_samples_without_weight_are_nan():
     splits = list(KFold(3).split(X))
     for make in (RLSCV, HOLRRCV):
         model = searched(make, X, Y, w, selection="min")
+        held_out = model.held_out_predictions(X, Y, w)
         expected = by_hand(model, X, Y, splits, w)
         expected[[3, 17]] = np.nan
-        assert_allclose(model.held_out_, expected, rtol=1e-7, atol=1e-8)
-        error = mean_of_folds(np.nan_to_num(model.held_out_), Y, splits, w)
+        assert_allclose(held_out, expected, rtol=1e-7, atol=1e-8)
+        error = mean_of_folds(np.nan_to_num(held_out), Y, splits, w)
         assert error == pytest.approx(model.held_out_mse_, rel=1e-9)
 
 
@@ -197,8 +204,8 @@ def test_weights_are_those_of_the_fits_and_samples_without_weight_are_nan():
 )
 def test_held_out_predictions_are_in_the_units_of_the_outputs(make, parameters, scale):
     X, Y = noisy()
-    plain = searched(make, X, Y, **parameters).held_out_
-    scaled = searched(make, X, scale * Y, **parameters).held_out_
+    plain = predicted(make, X, Y, **parameters)
+    scaled = predicted(make, X, scale * Y, **parameters)
     assert_allclose(scaled / scale, plain, rtol=1e-6, atol=1e-7)
 
 
@@ -210,11 +217,13 @@ def test_ridge_regression_that_only_memory_excludes_predicts_held_out_samples(sm
     small_budget(2000)
     with pytest.warns(UserWarning, match="caps the rank of each mode at"):
         model = searched(HOLRRCV, X, Y, selection="min")
+    held_out = model.held_out_predictions(X, Y)
     expected = by_hand(model, X, Y, list(KFold(3).split(X)))
-    assert_allclose(model.held_out_, expected, rtol=1e-7, atol=1e-8)
+    assert_allclose(held_out, expected, rtol=1e-7, atol=1e-8)
     assert model.held_out_mse_ == model.ridge_mse_ < -model.best_score_
     ridge = searched(RLSCV, X, Y)
-    assert_allclose(model.held_out_, ridge.held_out_, rtol=1e-7, atol=1e-8)
+    ridge_held_out = ridge.held_out_predictions(X, Y)
+    assert_allclose(held_out, ridge_held_out, rtol=1e-7, atol=1e-8)
 
 
 # ---------------------------------------------------------------- the held-out error
@@ -241,8 +250,9 @@ def test_held_out_predictions_have_the_held_out_error(make, parameters, selectio
     """That of a stack is cross-fitted: the weights for each fold come from the others."""
     X, Y = noisy()
     model = searched(make, X, Y, selection=selection, **parameters)
+    held_out = model.held_out_predictions(X, Y)
     assert ("stack_weights_" in vars(model)) == (selection == "stack")
-    error = mean_of_folds(model.held_out_, Y, list(KFold(3).split(X)))
+    error = mean_of_folds(held_out, Y, list(KFold(3).split(X)))
     assert error == pytest.approx(model.held_out_mse_, rel=1e-9)
     assert model.cv_results_["held_out_mse"] == model.held_out_mse_
     if selection == "stack":
@@ -256,20 +266,33 @@ def test_weighted_errors_of_held_out_predictions_are_the_held_out_error(make, pa
     splits = list(KFold(3).split(X))
     for selection in selections(make, parameters):
         model = searched(make, X, Y, w, selection=selection, **parameters)
-        error = mean_of_folds(model.held_out_, Y, splits, w)
+        held_out = model.held_out_predictions(X, Y, w)
+        error = mean_of_folds(held_out, Y, splits, w)
         assert error == pytest.approx(model.held_out_mse_, rel=1e-9)
 
 
-def test_nothing_else_depends_on_whether_held_out_predictions_are_kept():
+def test_held_out_predictions_change_nothing_and_need_the_samples_of_the_fit():
     X, Y = noisy()
     for make, parameters in (*LINEAR, *KERNEL):
-        kept, plain = (searched(make, X, Y, keep_held_out=k, **parameters) for k in (True, False))
-        assert vars(kept).keys() - vars(plain).keys() == {"held_out_"}
-        assert not hasattr(plain, "held_out_")
-        assert not hasattr(make(), "held_out_")
-        assert kept.held_out_mse_ == plain.held_out_mse_
-        assert_array_equal(kept.predict(X), plain.predict(X))
-        assert_array_equal(kept.noise_, plain.noise_)
+        model = searched(make, X, Y, **parameters)
+        before = dict(vars(model))
+        first, second = (model.held_out_predictions(X, Y) for _ in range(2))
+        assert vars(model) == before
+        assert_array_equal(first, second)
+        with pytest.raises(ValueError, match="X must have the 40 samples of the fit; got 39"):
+            model.held_out_predictions(X[1:], Y[1:])
+        with pytest.raises(NotFittedError):
+            make().held_out_predictions(X, Y)
+
+
+def test_held_out_predictions_of_a_robust_search_have_the_weights_of_the_fit():
+    X, Y = noisy()
+    Y[3] += 40
+    model = searched(HOLRRCV, X, Y, selection="min", loss="huber")
+    assert model.robust_weight_[3] < 0.5
+    found = model.held_out_predictions(X, Y)
+    error = mean_of_folds(found, Y, list(KFold(3).split(X)), model.robust_weight_)
+    assert error == pytest.approx(model.held_out_mse_, rel=1e-9)
 
 
 # ---------------------------------------------------------------- labels and array libraries
@@ -287,17 +310,19 @@ def test_held_out_predictions_have_the_labels_of_predictions_in_xarray(make, par
     coords = {**time, **place}
     attrs = {"units": "K"}
     Yl = xr.DataArray(Y, dims=("time", "lat", "lon"), coords=coords, name="t", attrs=attrs)
-    plain = searched(make, X, Y, cv=TimeSeriesSplit(3), **parameters).held_out_
+    plain = predicted(make, X, Y, cv=TimeSeriesSplit(3), **parameters)
     found = searched(make, Xl, Yl, cv=TimeSeriesSplit(3), **parameters)
-    assert isinstance(found.held_out_, xr.DataArray)
-    assert found.held_out_.copy(data=Y).identical(found.predict(Xl).copy(data=Y))
-    assert_array_equal(found.held_out_.values, plain)
+    found_held_out = found.held_out_predictions(Xl, Yl)
+    assert isinstance(found_held_out, xr.DataArray)
+    assert found_held_out.copy(data=Y).identical(found.predict(Xl).copy(data=Y))
+    assert_array_equal(found_held_out.values, plain)
     # The samples need not come first.
     turned = searched(make, Xl, Yl.transpose("lat", "time", "lon"), cv=3, **parameters)
+    turned_held_out = turned.held_out_predictions(Xl, Yl.transpose("lat", "time", "lon"))
     like = turned.predict(Xl)
-    assert turned.held_out_.dims == like.dims
-    expected = searched(make, X, Y, **parameters).held_out_
-    assert_allclose(turned.held_out_.transpose("time", "lat", "lon"), expected, rtol=1e-9)
+    assert turned_held_out.dims == like.dims
+    expected = predicted(make, X, Y, **parameters)
+    assert_allclose(turned_held_out.transpose("time", "lat", "lon"), expected, rtol=1e-9)
 
 
 def test_held_out_predictions_of_a_dataset_are_a_dataset():
@@ -307,10 +332,11 @@ def test_held_out_predictions_of_a_dataset_are_a_dataset():
     dims, lon = ("time", "lon"), {"time": np.arange(40), "lon": [1.0, 2.0, 3.0, 4.0]}
     both = {name: xr.DataArray(Y[:, i], dims=dims, coords=lon) for i, name in enumerate("ab")}
     model = searched(HOLRRCV, Xl, xr.Dataset(both))
-    assert isinstance(model.held_out_, xr.Dataset)
-    like, expected = model.predict(Xl), searched(HOLRRCV, X, Y).held_out_
+    held_out = model.held_out_predictions(Xl, xr.Dataset(both))
+    assert isinstance(held_out, xr.Dataset)
+    like, expected = model.predict(Xl), predicted(HOLRRCV, X, Y)
     for i, name in enumerate("ab"):
-        found = model.held_out_[name]
+        found = held_out[name]
         assert_allclose(found, expected[:, i], rtol=1e-9)
         assert found.copy(data=Y[:, i]).identical(like[name].copy(data=Y[:, i]))
 
@@ -329,20 +355,22 @@ def test_held_out_predictions_have_the_labels_of_predictions_in_pandas(make, par
         (pd.DataFrame(Y[:, 0], index=index, columns=list("pqrs")), Y[:, 0]),
     ):
         model = searched(make, inputs, outputs, **parameters)
+        held_out = model.held_out_predictions(inputs, outputs)
         like = model.predict(inputs)
-        assert isinstance(model.held_out_, pd.DataFrame)
-        pd.testing.assert_index_equal(model.held_out_.index, like.index)
-        pd.testing.assert_index_equal(model.held_out_.columns, like.columns)
-        expected = searched(make, X, values, **parameters).held_out_
-        assert_allclose(model.held_out_, expected.reshape(40, -1), rtol=1e-9)
+        assert isinstance(held_out, pd.DataFrame)
+        pd.testing.assert_index_equal(held_out.index, like.index)
+        pd.testing.assert_index_equal(held_out.columns, like.columns)
+        expected = predicted(make, X, values, **parameters)
+        assert_allclose(held_out, expected.reshape(40, -1), rtol=1e-9)
 
 
 def test_held_out_predictions_of_flat_outputs_are_flat():
     X, Y = noisy()
     model = searched(HOLRRCV, X, Y.reshape(40, -1), output_shape=(3, 4))
-    assert model.held_out_.shape == model.predict(X).shape == (40, 12)
-    expected = searched(HOLRRCV, X, Y).held_out_
-    assert_allclose(model.held_out_, expected.reshape(40, -1), rtol=1e-9)
+    held_out = model.held_out_predictions(X, Y.reshape(40, -1))
+    assert held_out.shape == model.predict(X).shape == (40, 12)
+    expected = predicted(HOLRRCV, X, Y)
+    assert_allclose(held_out, expected.reshape(40, -1), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -353,8 +381,8 @@ def test_held_out_predictions_of_flat_outputs_are_flat():
 def test_held_out_predictions_of_every_array_library_are_those_of_numpy(make, parameters, xp):
     X, Y = noisy()
     cv = ShuffleSplit(3, test_size=0.3, random_state=0)
-    here = searched(make, X, Y, cv=cv, **parameters).held_out_
-    there = searched(make, xp.asarray(X), xp.asarray(Y), cv=cv, **parameters).held_out_
+    here = predicted(make, X, Y, cv=cv, **parameters)
+    there = predicted(make, xp.asarray(X), xp.asarray(Y), cv=cv, **parameters)
     found = there if isinstance(there, np.ndarray) else xp.to_numpy(there)
     assert_allclose(found, here, rtol=1e-7, atol=1e-8)
     assert np.isnan(here).any()
@@ -377,12 +405,13 @@ def test_missing_entries_have_held_out_predictions(make, selection):
     X, Y, missing = incomplete()
     given = {} if make is RLSCV else {"selection": selection}
     model = searched(make, X, missing, missing="ignore", **given)
-    assert model.held_out_.shape == Y.shape
-    assert np.isnan(model.held_out_[[5, 30]]).all()
+    held_out = model.held_out_predictions(X, missing)
+    assert held_out.shape == Y.shape
+    assert np.isnan(held_out[[5, 30]]).all()
     others = np.delete(np.arange(40), [5, 30])
-    assert np.isfinite(model.held_out_[others]).all()
+    assert np.isfinite(held_out[others]).all()
     # They predict what was hidden from the search about as well as what it has seen.
-    away = np.square(Y - model.held_out_)[others]
+    away = np.square(Y - held_out)[others]
     hidden = np.isnan(missing)[others]
     assert away[hidden].mean() < 1.5 * away[~hidden].mean()
     assert away[hidden].mean() < 0.3 * np.square(Y - Y.mean(axis=0))[others][hidden].mean()
@@ -391,13 +420,14 @@ def test_missing_entries_have_held_out_predictions(make, selection):
 def test_held_out_predictions_of_ridge_regression_with_missing_outputs_are_exact():
     X, _, missing = incomplete()
     model = searched(RLSCV, X, missing, missing="ignore")
+    held_out = model.held_out_predictions(X, missing)
     expected, errors = np.full(missing.shape, np.nan), []
     for train, test in KFold(3).split(X):
         fit = RLS(model.alpha_, missing="ignore").fit(X[train], missing[train])
         expected[test] = fit.predict(X[test])
         errors.append(np.nanmean(np.square(missing[test] - expected[test])))
     expected[[5, 30]] = np.nan
-    assert_allclose(model.held_out_, expected, rtol=1e-9)
+    assert_allclose(held_out, expected, rtol=1e-9)
     assert model.held_out_mse_ == pytest.approx(np.mean(errors), rel=1e-9)
 
 
@@ -408,8 +438,9 @@ def test_held_out_predictions_with_missing_outputs_have_the_held_out_error(make)
     missing = with_missing(Y, 0.2)
     for selection in ("stack", "min"):
         model = searched(make, X, missing, missing="ignore", selection=selection)
+        held_out = model.held_out_predictions(X, missing)
         assert ("stack_weights_" in vars(model)) == (selection == "stack")
-        away = np.square(missing - model.held_out_)
+        away = np.square(missing - held_out)
         error = np.mean([np.nanmean(away[test]) for _, test in KFold(3).split(X)])
         tol = 1e-9 if selection == "stack" else 0.01
         assert error == pytest.approx(model.held_out_mse_, rel=tol)
@@ -420,9 +451,10 @@ def test_outputs_that_are_never_observed_have_no_held_out_predictions():
     missing[:, 1, 2] = np.nan
     for make in (RLSCV, LRRCV, HOLRRCV):
         model = searched(make, X, missing, missing="ignore")
-        assert_array_equal(np.isnan(model.held_out_).all(axis=0), np.isnan(model.predict(X))[0])
-        assert np.isnan(model.held_out_).all(axis=0).sum() == 1
-        assert np.isnan(model.held_out_[:, 1, 2]).all()
+        held_out = model.held_out_predictions(X, missing)
+        assert_array_equal(np.isnan(held_out).all(axis=0), np.isnan(model.predict(X))[0])
+        assert np.isnan(held_out).all(axis=0).sum() == 1
+        assert np.isnan(held_out[:, 1, 2]).all()
 
 
 def test_whole_slices_that_are_never_observed_leave_the_other_predictions_as_they_are():
@@ -440,13 +472,17 @@ def test_whole_slices_that_are_never_observed_leave_the_other_predictions_as_the
             cv=PredefinedSplit(np.delete(fold, 7)),
             selection="min",
         )
+        alone_held_out = alone.held_out_predictions(
+            np.delete(X, 7, axis=0), np.delete(np.delete(Y, 7, axis=0), 1, axis=1)
+        )
         model = searched(
             make, X, missing, missing="ignore", selection="min", cv=PredefinedSplit(fold)
         )
-        assert np.isnan(model.held_out_[7]).all()
-        assert np.isnan(model.held_out_[:, 1]).all()
-        found = np.delete(np.delete(model.held_out_, 7, axis=0), 1, axis=1)
-        assert_allclose(found, alone.held_out_, rtol=1e-8, atol=1e-9)
+        held_out = model.held_out_predictions(X, missing)
+        assert np.isnan(held_out[7]).all()
+        assert np.isnan(held_out[:, 1]).all()
+        found = np.delete(np.delete(held_out, 7, axis=0), 1, axis=1)
+        assert_allclose(found, alone_held_out, rtol=1e-8, atol=1e-9)
 
 
 # ---------------------------------------------------------------- weights of outputs
@@ -467,23 +503,24 @@ def test_held_out_predictions_with_output_weights_are_in_the_units_of_y(make, we
     X, Y = noisy()
     splits = list(KFold(3).split(X))
     model = searched(make, X, Y, output_weight=weight, selection="min")
+    held_out = model.held_out_predictions(X, Y)
     expected = by_hand(model, X, Y, splits)
     assert model.best_estimator_.output_weight is not None
-    assert_allclose(model.held_out_, expected, rtol=1e-7, atol=1e-8)
+    assert_allclose(held_out, expected, rtol=1e-7, atol=1e-8)
     # An output without weight is not fitted.
     left_out = isinstance(weight, list) and weight[0] is not None and 0 in weight[0]
-    assert_array_equal(np.isnan(model.held_out_).all(axis=(0, 2)), [False, left_out, False])
+    assert_array_equal(np.isnan(held_out).all(axis=(0, 2)), [False, left_out, False])
     v = weight
     if isinstance(weight, list):
         rows, columns = weight
         v = np.multiply.outer(
             np.ones(3) if rows is None else rows, np.ones(4) if columns is None else columns
         )
-    squares = v * np.square(Y - np.nan_to_num(model.held_out_))
+    squares = v * np.square(Y - np.nan_to_num(held_out))
     error = np.mean([squares[test].mean() for _, test in splits]) / v.mean()
     assert error == pytest.approx(model.held_out_mse_, rel=1e-9)
     kept = v > 0
-    plain = [np.square(Y - model.held_out_)[test][:, kept].mean() for _, test in splits]
+    plain = [np.square(Y - held_out)[test][:, kept].mean() for _, test in splits]
     assert np.mean(plain) == pytest.approx(model.cv_results_["unweighted_mse"], rel=1e-9)
 
 
@@ -492,7 +529,8 @@ def test_held_out_predictions_of_a_stack_with_output_weights_are_in_the_units_of
     v = np.multiply.outer([1.0, 4.0, 0.5], [0.1, 1.0, 10.0, 3.0])
     for make in (LRRCV, HOLRRCV):
         model = searched(make, X, Y, output_weight=v, selection="stack")
-        squares = v * np.square(Y - model.held_out_) / v.mean()
+        held_out = model.held_out_predictions(X, Y)
+        squares = v * np.square(Y - held_out) / v.mean()
         error = np.mean([squares[test].mean() for _, test in KFold(3).split(X)])
         assert error == pytest.approx(model.held_out_mse_, rel=1e-9)
 
@@ -501,31 +539,29 @@ def test_output_weights_and_missing_outputs_together():
     X, _, missing = incomplete()
     v = np.multiply.outer([1.0, 4.0, 0.5], [0.1, 1.0, 10.0, 3.0])
     model = searched(RLSCV, X, missing, missing="ignore", output_weight=v)
+    held_out = model.held_out_predictions(X, missing)
     expected = np.full(missing.shape, np.nan)
     for train, test in KFold(3).split(X):
         fit = clone(model.best_estimator_).fit(X[train], missing[train])
         expected[test] = fit.predict(X[test])
     expected[[5, 30]] = np.nan
-    assert_allclose(model.held_out_, expected, rtol=1e-8)
+    assert_allclose(held_out, expected, rtol=1e-8)
 
 
 # ---------------------------------------------------------------- what has no held-out predictions
+
+
+REFUSED = "held_out_predictions needs a search over samples in memory"
 
 
 @pytest.mark.parametrize("make", [RLSCV, LRRCV, HOLRRCV])
 def test_moments_have_no_samples_to_predict(make):
     X, Y = noisy()
     parts = [Moments.from_arrays(X[k::3], Y[k::3]) for k in range(3)]
-    model = make(ALPHAS, keep_held_out=True)
-    with pytest.raises(
-        ValueError, match=r"keep_held_out=True needs samples.*cannot be used with moments"
-    ):
-        model.fit_fold_moments(parts)
-    assert vars(model) == vars(make(ALPHAS, keep_held_out=True))
-    assert make(ALPHAS).fit_fold_moments(parts).held_out_mse_ > 0
-
-
-REFUSED = "keep_held_out=True needs samples in memory.*data that are read in blocks"
+    model = make(ALPHAS).fit_fold_moments(parts)
+    assert model.held_out_mse_ > 0
+    with pytest.raises(ValueError, match=REFUSED):
+        model.held_out_predictions(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -534,56 +570,41 @@ REFUSED = "keep_held_out=True needs samples in memory.*data that are read in blo
 def test_held_out_predictions_of_data_on_disk_are_refused(make, parameters, tmp_path):
     X, Y = noisy()
     there = on_disk(tmp_path, "X", X), on_disk(tmp_path, "Y", Y)
-    model = make(ALPHAS, cv=3, keep_held_out=True, **parameters)
-    before = dict(vars(model))
-    with memory_budget(2**10), pytest.raises(ValueError, match=REFUSED):
-        model.fit(*there)
-    assert vars(model) == before
-    # Those that fit in memory are read at once.
-    assert_allclose(model.fit(*there).held_out_, model.fit(X, Y).held_out_, rtol=1e-9)
+    model = make(ALPHAS, cv=3, **parameters)
     with memory_budget(2**10):
-        plain = model.set_params(keep_held_out=False).fit(*there)
-    assert not hasattr(plain, "held_out_")
+        model.fit(*there)
+    with pytest.raises(ValueError, match=REFUSED):
+        model.held_out_predictions(*there)
+    # Those that fit in memory are read at once.
+    found = model.fit(*there).held_out_predictions(*there)
+    assert_allclose(found, model.fit(X, Y).held_out_predictions(X, Y), rtol=1e-9)
 
 
 @pytest.mark.parametrize("make", [RLSCV, LRRCV, HOLRRCV])
 def test_held_out_predictions_of_dask_arrays_are_refused(make):
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     X, Y = noisy()
-    model = make(ALPHAS, cv=3, keep_held_out=True)
+    model = make(ALPHAS, cv=3).fit(da.from_array(X, chunks=10), da.from_array(Y, chunks=10))
     with pytest.raises(ValueError, match=REFUSED):
-        model.fit(da.from_array(X, chunks=10), da.from_array(Y, chunks=10))
+        model.held_out_predictions(X, Y)
 
 
 @pytest.mark.parametrize(("make", "parameters"), [*LINEAR, *KERNEL], ids=name_of)
-def test_files_do_not_hold_held_out_predictions_and_pickles_do(make, parameters, tmp_path):
+def test_pickles_have_held_out_predictions_and_files_do_not(make, parameters, tmp_path):
     X, Y = noisy()
     model = searched(make, X, Y, **parameters)
     model.save(tmp_path / "model.holrr")
     again = load(tmp_path / "model.holrr")
-    assert not hasattr(again, "held_out_")
-    assert again.keep_held_out is True
+    with pytest.raises(ValueError, match=REFUSED):
+        again.held_out_predictions(X, Y)
     assert again.held_out_mse_ == model.held_out_mse_
     assert_array_equal(again.predict(X), model.predict(X))
     copied = pickle.loads(pickle.dumps(model))
-    assert_array_equal(copied.held_out_, model.held_out_)
-    plain = searched(make, X, Y, keep_held_out=False, **parameters)
-    plain.save(tmp_path / "plain.holrr")
-    sizes = [(tmp_path / f"{name}.holrr").stat().st_size for name in ("model", "plain")]
-    assert abs(sizes[0] - sizes[1]) < Y.nbytes / 4
-
-
-@pytest.mark.parametrize(("make", "parameters"), [*LINEAR, *KERNEL], ids=name_of)
-@pytest.mark.parametrize("bad", ["yes", None, 2, [True]])
-def test_keep_held_out_is_true_or_false(make, parameters, bad):
-    X, Y = noisy()
-    with pytest.raises(ValueError, match="'keep_held_out' parameter"):
-        searched(make, X, Y, keep_held_out=bad, **parameters)
+    expected = model.held_out_predictions(X, Y)
+    assert_array_equal(copied.held_out_predictions(X, Y), expected)
 
 
 def test_single_fits_have_no_held_out_predictions():
     X, Y = noisy()
-    assert "keep_held_out" not in HOLRR().get_params()
-    assert not hasattr(HOLRR(2).fit(X, Y), "held_out_")
-    model = searched(HOLRRCV, X, Y)
-    assert not hasattr(model.best_estimator_, "held_out_")
+    assert not hasattr(HOLRR(2).fit(X, Y), "held_out_predictions")
+    assert not hasattr(searched(HOLRRCV, X, Y).best_estimator_, "held_out_predictions")

@@ -3,7 +3,6 @@
 import pickle
 import sys
 import warnings
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -65,10 +64,6 @@ def test_the_final_model_is_the_chosen_one_fitted_to_all_data(make_data):
         (LRRCV(ALPHAS, selection="min"), LRR()),
         (HOLRRCV(ALPHAS, selection="min"), HOLRR()),
         (HOLRRCV(ALPHAS, refine=True), HOLRR(refine=True)),
-        (
-            HOLRRCV(ALPHAS, selection="min", subspaces="response"),
-            HOLRR(subspaces="response"),
-        ),
     ]:
         model.fit(X, Y)
         assert model.best_params_["alpha"] == model.alpha_
@@ -95,9 +90,8 @@ def test_the_final_model_is_the_chosen_one_fitted_to_all_data(make_data):
     [
         (LRRCV, LRR),
         (HOLRRCV, HOLRR),
-        (partial(HOLRRCV, subspaces="response"), partial(HOLRR, subspaces="response")),
     ],
-    ids=["LRRCV", "HOLRRCV", "response"],
+    ids=["LRRCV", "HOLRRCV"],
 )
 def test_the_final_model_of_a_stack_is_the_mixture_fitted_to_all_data(make_data, make, final):
     X, Y = make_data()
@@ -437,16 +431,13 @@ def test_missing_outputs_of_samples_without_weight_are_refused(make_data):
 
 def test_moments_of_folds_must_have_the_same_shapes(make_data):
     X, Y = make_data()
-    a, b = Moments.from_arrays(X[:15], Y[:15]), Moments.from_arrays(X[15:], Y[15:])
-    model = HOLRRCV(ALPHAS)
+    a, model = Moments.from_arrays(X[:15], Y[:15]), HOLRRCV(ALPHAS)
     with pytest.raises(ValueError, match="at least two folds; got 1"):
         model.fit_fold_moments([a])
     with pytest.raises(TypeError, match=r"moments\[1\] must be a Moments"):
         model.fit_fold_moments([a, X])
     with pytest.raises(ValueError, match=r"moments\[1\] has 2 features"):
         model.fit_fold_moments([a, Moments.from_arrays(X[15:, :2], Y[15:])])
-    with pytest.raises(ValueError, match="response_grams=True"):
-        HOLRRCV(subspaces="response").fit_fold_moments([a, b])
 
 
 # ---------------------------------------------------------------- scikit-learn and progress
@@ -461,8 +452,8 @@ def test_clone_pickle_pipeline_and_nested_cross_validation(make_data):
     pipe = make_pipeline(StandardScaler(), HOLRRCV(ALPHAS, cv=3)).fit(X, Y)
     assert pipe.predict(X).shape == Y.shape
     assert cross_val_predict(HOLRRCV(ALPHAS, cv=3), X, Y, cv=3).shape == Y.shape
-    search = GridSearchCV(HOLRRCV(ALPHAS, cv=3), {"subspaces": ["fitted", "response"]}, cv=2)
-    assert search.fit(X, Y).best_params_["subspaces"] in ("fitted", "response")
+    search = GridSearchCV(HOLRRCV(ALPHAS, cv=3), {"selection": ["min", "1se"]}, cv=2)
+    assert search.fit(X, Y).best_params_["selection"] in ("min", "1se")
 
 
 @quiet

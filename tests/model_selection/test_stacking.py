@@ -35,14 +35,13 @@ def mixture(model, X, Y, w=None):
     """The weighted predictions of separate fits of the parts of a stack, and of the mean."""
     share = 1 - model.stack_weights_.sum()
     out = share * np.broadcast_to(np.average(Y, axis=0, weights=w), Y.shape)
-    names = ("subspaces", "kernel", "gamma", "landmarks")
+    names = ("kernel", "gamma", "landmarks")
     final = model.best_estimator_.get_params()
     params = {name: final[name] for name in names if name in final}
     parts = zip(model.stack_alphas_, model.stack_ranks_, model.stack_weights_, strict=True)
     for alpha, rank, weight in parts:
         if rank is None:
-            shared = {name: value for name, value in params.items() if name != "subspaces"}
-            fit = FULL[type(model)](alpha=alpha, **shared)
+            fit = FULL[type(model)](alpha=alpha, **params)
         else:
             rank = rank if isinstance(model, (HOLRRCV, KernelHOLRRCV)) else rank[0]
             fit = PLAIN[type(model)](rank=rank, alpha=alpha, **params)
@@ -68,7 +67,7 @@ SHAPES = [(30, 5, (4,)), (30, 5, (3, 4)), (30, 5, (65, 2)), (40, 4, (120, 3)), (
 @pytest.mark.parametrize(("n", "d0", "shape"), SHAPES, ids=str)
 @pytest.mark.parametrize(
     "model",
-    [HOLRRCV(ALPHAS, cv=3), HOLRRCV(ALPHAS, cv=3, subspaces="response"), LRRCV(ALPHAS, cv=3)],
+    [HOLRRCV(ALPHAS, cv=3), LRRCV(ALPHAS, cv=3)],
     ids=str,
 )
 @pytest.mark.parametrize("weighted", [False, True])

@@ -2,12 +2,14 @@
 
 import csv
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
-from holrr import HOLRR, HOLRRCV, RLS, RLSCV, KernelRLSCV
+from holrr import HOLRR, RLS, RLSCV, KernelHOLRR, KernelRLSCV
 from paper import images, meteo, runtime, synthetic
+from paper.algorithm_1 import PaperHOLRRCV, rank_errors
 from paper.experiment import main, mean_and_error, run, seed_for, summarise, write_csv
 from paper.meteo_methods import ALPHAS, METHODS, Windows, by_validation, climatology, on_sphere
 from paper.published import TABLE_2
@@ -252,9 +254,25 @@ def test_protocol_fits_to_the_training_windows_alone(windows):
             error = np.mean((model.predict(windows.X[valid]) - windows.Y[valid]) ** 2)
             if error < best[0]:
                 best = (error, model.predict(windows.X[test]))
-    found = by_validation(HOLRRCV(ALPHAS[-2:], subspaces="response", selection="min"), windows)
+    found = by_validation(PaperHOLRRCV(ALPHAS[-2:]), windows)
     assert found.error == pytest.approx(best[0])
     np.testing.assert_allclose(found.predicted, best[1], atol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", [None, {"kernel": "poly", "degree": 2, "gamma": 0.5}])
+def test_errors_of_all_ranks_of_algorithm_1_are_those_of_separate_fits(kernel):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 4)), rng.normal(size=(30, 3, 2))
+    how = {"alpha": 0.3, "subspaces": "response", "fit_intercept": False}
+    make = partial(HOLRR, **how)
+    if kernel is not None:
+        make = partial(KernelHOLRR, center_kernel=False, **how, **kernel)
+    found = rank_errors(make().fit(X[:20], Y[:20]), X[20:], Y[20:])
+    assert found.shape[1:] == (3, 2)
+    for index in np.ndindex(*found.shape):
+        model = make(rank=tuple(i + 1 for i in index)).fit(X[:20], Y[:20])
+        error = np.mean((model.predict(X[20:]) - Y[20:]) ** 2)
+        assert found[index] == pytest.approx(error, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:The best penalty")

@@ -20,7 +20,7 @@ OPTIONS = {"alphas": [0.1, 1.0, 10.0], "cv": 3}
 MODELS = [RLS(), LRR(2), HOLRR(2), HOLRR(2, subspaces="response"), HOLRR(2, refine=True)]
 MODELS += [RLS(alpha=np.linspace(0.1, 3, 20).reshape(4, 5))]
 MODELS += [RLSCV(**OPTIONS), LRRCV(**OPTIONS), HOLRRCV(**OPTIONS)]
-MODELS += [HOLRRCV(**OPTIONS, selection="min"), HOLRRCV(**OPTIONS, subspaces="response")]
+MODELS += [HOLRRCV(**OPTIONS, selection="min")]
 AREA = np.array([1.0, 3.0, 0.5, 2.0])
 NO_SLICE = np.array([1.0, 3.0, 0.0, 2.0])
 LAND = np.ones((4, 5), dtype=bool)

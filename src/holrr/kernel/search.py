@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -13,28 +14,30 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.checks import check_finite
 from ..core.namespace import Array
-from ..data.validation import Samples, validate
+from ..data.validation import Names, Samples, validate
 from ..linear.estimators import MULTILINEAR_CONSTRAINTS
-from ..model_selection.folds import split
+from ..model_selection.folds import Split, split
 from ..model_selection.grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
 from ..model_selection.linear import (
     SEARCH_CONSTRAINTS,
+    FoldFits,
+    HeldOutMean,
     Search,
     check_search,
     chosen_rank,
-    in_user_units,
-    refuse_held_out,
     resolve_selection,
     search_attributes,
     shared_parameters,
 )
 from ..model_selection.pruning import pruned_surface
-from ..model_selection.search import Choice, SearchOptions, run_search
-from .candidates import KernelSpec, check_kernels, some_samples
+from ..model_selection.search import Choice, Found, SearchOptions, run_search
+from ..model_selection.sources import Problems
+from ..streaming.stream import Stream
+from .candidates import KernelSpec, check_kernels, kernel_function, some_samples
 from .estimators import KERNEL_CONSTRAINTS, KernelHOLRR, KernelLRR, KernelRLS
-from .fit import KernelOptions
-from .folds import kernel_folds, landmark_folds
-from .landmarks import choose_landmarks
+from .fit import KernelOptions, fit_landmarks, fit_samples
+from .landmarks import Landmarks, choose_landmarks
+from .sources import Gram, LandmarkMoments, training_inputs
 
 __all__ = ["KernelHOLRRCV", "KernelLRRCV", "KernelRLSCV"]
 
@@ -53,7 +56,6 @@ class KernelSearch(Search):
     }
 
     _estimator: type
-    subspaces: str = "fitted"
     refine: bool = False
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
@@ -90,29 +92,70 @@ class KernelSearch(Search):
         data, names = validate(
             self, X, y, sample_weight, groups=groups, stream=self._uses_landmarks
         )
-        options = self._options()
-        check_search(options)
-        self._grid((data.n_samples, *data.output_shape))  # raises for a bad max_rank
+        options = self._options(data)
         if isinstance(data, Samples):
             data = data.scaled(inputs=False)
             check_finite(data.Y, "y")
-        else:
-            refuse_held_out(self, "data that are read in blocks")
-        splits = split(data, self.cv, groups)
-        specs, points = self._candidates(data), None
-        details = {
-            "fit_intercept": self.fit_intercept,
-            "center_kernel": self.center_kernel,
-            "response_grams": self.subspaces == "response",
-        }
-        if self._uses_landmarks:
-            kernel, given = specs[0]["kernel"], self.landmarks
-            points = choose_landmarks(data, names, kernel, given, self.random_state)
-            folds = landmark_folds(data, splits, specs, points, **details)
-        else:
-            assert isinstance(data, Samples)
-            folds = kernel_folds(data, splits, specs, **details)
-        found = run_search(folds, options, self._fit_options)
+        splits, specs = split(data, self.cv, groups), self._candidates(data)
+        points = self._choose_points(data, names, specs)
+        problems = Problems(self._source(data, splits, points), specs)
+        found = run_search(problems, options, self._fit_options)
+        fits = None
+        if isinstance(data, Samples):
+            structures = tuple(found.choice.structure_of_fold(k) for k in range(len(splits)))
+            how = self._fit_options(found.choice)
+            fits = FoldFits(data.n_samples, tuple(splits), how, structures)
+        self._assign_search(found, names, data, specs, points, fits)
+        return self._label_rows(X, y)
+
+    # ------------------------------------------------------------ steps
+
+    def _options(self, data: Samples | Stream) -> SearchOptions:
+        """Return the checked parameters of the search."""
+        self._grid((data.n_samples, *data.output_shape))  # raises for a bad max_rank
+        options = SearchOptions(
+            name=type(self).__name__,
+            grid=self._grid,
+            structure=self._structure,
+            alphas=check_penalties(self.alphas, "alphas"),
+            selection=resolve_selection(self),
+            prune=pruned_surface,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            fit_intercept=self.fit_intercept,
+            named_candidates=True,
+        )
+        check_search(options)
+        return options
+
+    def _choose_points(
+        self, data: Samples | Stream, names: Names, specs: Sequence[KernelSpec]
+    ) -> Array | None:
+        """Return the landmarks; None for an exact fit."""
+        if not self._uses_landmarks:
+            return None
+        kernel = specs[0]["kernel"]
+        return choose_landmarks(data, names, kernel, self.landmarks, self.random_state)
+
+    def _source(
+        self, data: Samples | Stream, splits: Sequence[Split], points: Array | None
+    ) -> Gram | LandmarkMoments:
+        how = {"fit_intercept": self.fit_intercept, "center_kernel": self.center_kernel}
+        if points is not None:
+            return LandmarkMoments(data, splits, points, **how)
+        assert isinstance(data, Samples)
+        return Gram(data, splits, **how)
+
+    def _assign_search(
+        self,
+        found: Found,
+        names: Names,
+        data: Samples | Stream,
+        specs: list[KernelSpec],
+        points: Array | None,
+        fits: FoldFits | None,
+    ) -> None:
+        """Assign all fitted attributes, including the attributes of the final model."""
         chosen = specs[found.choice.candidate]
         model = self._model(found.choice.alpha, chosen_rank(found), chosen, points)
         if isinstance(data, Samples) and points is None:
@@ -120,34 +163,29 @@ class KernelSearch(Search):
         else:
             model._assign_fit(found.fit, names, features=model._draw_features(data, names))
         found.results["kernels"] = specs
-        attributes = search_attributes(found, model, folds.y_unit)
+        y_unit = data.y_unit if isinstance(data, Samples) else 1.0
+        attributes = search_attributes(found, model, y_unit)
         attributes["best_params_"] |= specs[found.choice.index[0]]
-        attributes["n_iter_"] = vars(model).get("n_iter_")
+        attributes |= {"n_iter_": vars(model).get("n_iter_"), "_fold_fits": fits}
         self._assign(found.fit, names, kernels_=specs, landmarks_=points, **attributes)
         self.kernel_params_, self.gamma_ = dict(chosen), chosen.get("gamma")
-        if found.held_out is not None:
-            assert isinstance(data, Samples)
-            units = in_user_units(found.held_out, data, None, slice(None), data.n_samples)
-            found = replace(found, held_out=units)
-        return self._keep_held_out(found, X, y)
 
-    # ------------------------------------------------------------ steps
-
-    def _options(self) -> SearchOptions:
-        return SearchOptions(
-            name=type(self).__name__,
-            grid=self._grid,
-            structure=self._structure,
-            alphas=check_penalties(self.alphas, "alphas"),
-            selection=resolve_selection(self),
-            subspaces=self.subspaces,
-            prune=pruned_surface,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            fit_intercept=self.fit_intercept,
-            keep_held_out=self.keep_held_out,
-            named_candidates=True,
-        )
+    def _predict_folds(self, data: Samples, fits: FoldFits) -> np.ndarray:
+        data, points = data.scaled(inputs=False), vars(self).get("landmarks_")
+        kernel = kernel_function(self.kernel_params_)
+        features = None if points is None else Landmarks.of(kernel, points)
+        found = HeldOutMean(data)
+        for (train, test), structure in zip(fits.splits, fits.structures, strict=True):
+            part, options = data.rows(train), replace(fits.options, structure=structure)
+            part = replace(part, X=training_inputs(kernel, data.X, train, train))
+            if features is None:
+                others, fit = part.X, fit_samples(part, kernel, options)
+            else:
+                others = features.points
+                fit = fit_landmarks(features, features.moments(part), options, data.y_unit)
+            K = kernel(training_inputs(kernel, data.X, test, train), others)
+            found.add(test, fit.predict(K))
+        return found.mean()
 
     def _candidates(self, data: Any) -> list[KernelSpec]:
         """Return the kernels to try."""
@@ -248,9 +286,6 @@ class KernelRLSCV(KernelSearch):
         then grow linearly with the number of samples. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    keep_held_out : bool, default=False
-        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
-        much memory as y in double precision, and the samples must be in memory.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
@@ -297,11 +332,6 @@ class KernelRLSCV(KernelSearch):
         Score of the best single model: minus its held-out error.
     best_params_ : dict
         Penalty and kernel parameters of the chosen model.
-    held_out_ : array with the shape of y
-        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
-        other samples, in double precision on the host, with the labels of `predict`. If several
-        folds hold out a sample, the predictions are averaged. Samples without weight and samples
-        that no fold holds out have NaN.
     held_out_mse_ : float
         Held-out error of the final model.
     null_mse_ : float
@@ -361,7 +391,6 @@ class KernelRLSCV(KernelSearch):
         center_kernel=True,
         landmarks=None,
         random_state=None,
-        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         missing_features="raise",
@@ -381,7 +410,6 @@ class KernelRLSCV(KernelSearch):
         self.center_kernel = center_kernel
         self.landmarks = landmarks
         self.random_state = random_state
-        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.missing_features = missing_features
@@ -455,9 +483,6 @@ class KernelLRRCV(KernelSearch):
         then grow linearly with the number of samples. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    keep_held_out : bool, default=False
-        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
-        much memory as y in double precision, and the samples must be in memory.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
@@ -521,11 +546,6 @@ class KernelLRRCV(KernelSearch):
         Penalty, rank and kernel parameters of the best single model.
     alpha_ : float
         Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
-    held_out_ : array with the shape of y
-        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
-        other samples, in double precision on the host, with the labels of `predict`. If several
-        folds hold out a sample, the predictions are averaged. Samples without weight and samples
-        that no fold holds out have NaN.
     noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output, from held-out residuals. See
         docs/intervals.md.
@@ -589,7 +609,6 @@ class KernelLRRCV(KernelSearch):
         center_kernel=True,
         landmarks=None,
         random_state=None,
-        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         missing_features="raise",
@@ -610,7 +629,6 @@ class KernelLRRCV(KernelSearch):
         self.center_kernel = center_kernel
         self.landmarks = landmarks
         self.random_state = random_state
-        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.missing_features = missing_features
@@ -660,10 +678,6 @@ class KernelHOLRRCV(KernelSearch):
         Constant term of the polynomial and sigmoid kernels.
     kernel_params : dict or None, default=None
         Keyword arguments of a callable kernel.
-    subspaces : {"fitted", "response"}, default="fitted"
-        Data that determine the output subspaces: the part of the outputs that functions of the
-        feature space explain ("fitted"), or the outputs themselves ("response"), as in Algorithm 2
-        of the paper.
     refine : bool, default=False
         Whether to refine the final fit by alternating least squares. The held-out errors are those
         of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
@@ -698,9 +712,6 @@ class KernelHOLRRCV(KernelSearch):
         then grow linearly with the number of samples. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    keep_held_out : bool, default=False
-        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
-        much memory as y in double precision, and the samples must be in memory.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
@@ -766,11 +777,6 @@ class KernelHOLRRCV(KernelSearch):
         Penalty, rank and kernel parameters of the best single model.
     alpha_ : float
         Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
-    held_out_ : array with the shape of y
-        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
-        other samples, in double precision on the host, with the labels of `predict`. If several
-        folds hold out a sample, the predictions are averaged. Samples without weight and samples
-        that no fold holds out have NaN.
     noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output, from held-out residuals. See
         docs/intervals.md.
@@ -848,7 +854,6 @@ class KernelHOLRRCV(KernelSearch):
         degree=3,
         coef0=1,
         kernel_params=None,
-        subspaces="fitted",
         refine=False,
         max_iter=100,
         tol=1e-6,
@@ -857,7 +862,6 @@ class KernelHOLRRCV(KernelSearch):
         center_kernel=True,
         landmarks=None,
         random_state=None,
-        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         missing_features="raise",
@@ -873,7 +877,6 @@ class KernelHOLRRCV(KernelSearch):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.subspaces = subspaces
         self.refine = refine
         self.max_iter = max_iter
         self.tol = tol
@@ -882,7 +885,6 @@ class KernelHOLRRCV(KernelSearch):
         self.center_kernel = center_kernel
         self.landmarks = landmarks
         self.random_state = random_state
-        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.missing_features = missing_features
@@ -891,9 +893,7 @@ class KernelHOLRRCV(KernelSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return multilinear_grid(self.max_rank, shape, subspaces=self.subspaces)
+        return multilinear_grid(self.max_rank, shape)
 
     def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
-        return MultilinearRank(
-            rank, self.subspaces, self.refine, max_iter=self.max_iter, tol=self.tol
-        )
+        return MultilinearRank(rank, refine=self.refine, max_iter=self.max_iter, tol=self.tol)

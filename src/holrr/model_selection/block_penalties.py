@@ -33,7 +33,8 @@ from ..core.namespace import to_numpy
 from ..core.threads import limit_threads
 from ..data.blocks import InputBlocks
 from ..streaming.budget import search_budget
-from .folds import FoldData, column_squares, n_different, sides_of_fold
+from .folds import Fold
+from .sources import FoldMoments, Rows
 
 __all__ = ["BlockPenalties", "block_errors", "find_block_penalties"]
 
@@ -90,7 +91,7 @@ Map = Callable[..., Iterable[Any]]
 
 
 def block_errors(
-    data: FoldData,
+    source: Rows | FoldMoments,
     blocks: InputBlocks,
     scale: np.ndarray | None,
     over: Map = map,
@@ -99,7 +100,7 @@ def block_errors(
 
     Parameters
     ----------
-    data : FoldData
+    source : Rows or FoldMoments
         Data of the folds.
     blocks : InputBlocks
         Blocks of inputs.
@@ -109,10 +110,9 @@ def block_errors(
         Function such as `map` that applies a function to all folds.
     """
     index, n_blocks = blocks.index, len(blocks)
-    if data.everything is not None and data.n_train < data.n_features:
-        return _DualError(data, blocks, scale, over)
-    data.prepare()
-    folds = [_PrimalFold.of(*_moments(data, fold), scale) for fold in range(data.n_folds)]
+    if isinstance(source, Rows) and source.n_training < source.n_features:
+        return _DualError(source, blocks, scale, over)
+    folds = [_PrimalFold.of(*_moments(source, fold), scale) for fold in source.folds]
 
     def error(logs: np.ndarray) -> tuple[float, np.ndarray]:
         alpha = np.exp(logs)[index]
@@ -125,13 +125,15 @@ def block_errors(
     return error
 
 
-def _moments(data: FoldData, fold: int) -> tuple[CentredMoments, CentredMoments]:
+def _moments(source: Rows | FoldMoments, fold: Fold) -> tuple[CentredMoments, CentredMoments]:
     """Return the training moments, about the centres of a fit, and the held-out moments."""
-    seen, unseen = sides_of_fold(data, fold)
-    if isinstance(seen, CentredMoments):
-        return seen, unseen
-    seen, unseen = (CentredMoments.from_checked(part.X, part.Y, part.w) for part in (seen, unseen))
-    return seen.centred(data.fit_intercept), unseen
+    seen, unseen = (
+        side
+        if isinstance(side, CentredMoments)
+        else CentredMoments.from_checked(side.X, side.Y, side.w)
+        for side in (source.seen(fold), source.unseen(fold))
+    )
+    return seen.centred(source.fit_intercept), unseen
 
 
 # ---------------------------------------------------------------- from moments
@@ -199,22 +201,21 @@ class _DualError:
 
     Parameters
     ----------
-    data, blocks, scale, over
+    source, blocks, scale, over
         Parameters of `block_errors`.
     """
 
     def __init__(
         self,
-        data: FoldData,
+        source: Rows,
         blocks: InputBlocks,
         scale: np.ndarray | None,
         over: Map,
     ) -> None:
-        samples, self._over = data.everything, over
-        assert samples is not None
+        samples, self._over = source.data, over
         X = to_numpy(samples.X).astype(np.float64)
         X = X if scale is None else X * scale
-        if data.fit_intercept:  # a common centre reduces rounding errors
+        if source.fit_intercept:  # a common centre reduces rounding errors
             X = X - X.mean(axis=0)
         Y = np.reshape(to_numpy(samples.Y), (X.shape[0], -1)).astype(np.float64)
         n = X.shape[0]
@@ -223,8 +224,9 @@ class _DualError:
         if 8 * len(blocks) * n * n <= search_budget():
             self._grams = np.stack([A @ A.T for A in self._parts])
         w = np.ones(n) if samples.w is None else to_numpy(samples.w)
-        folds = [data.rows(fold) for fold in range(data.n_folds)]
-        self._folds = [_DualFold.of(*rows, w, Y, data.fit_intercept) for rows in folds]
+        self._folds = [
+            _DualFold.of(fold.train, fold.test, w, Y, source.fit_intercept) for fold in source.folds
+        ]
 
     def __call__(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         gamma = np.exp(-logs)
@@ -316,7 +318,7 @@ class _DualFold:
 
 
 def find_block_penalties(
-    data: FoldData,
+    source: Rows | FoldMoments,
     blocks: InputBlocks,
     scale: np.ndarray | None,
     n_jobs: int = 1,
@@ -325,7 +327,7 @@ def find_block_penalties(
 
     Parameters
     ----------
-    data, blocks, scale
+    source, blocks, scale
         Parameters of `block_errors`.
     n_jobs : int
         Number of folds that run in parallel, each with one thread.
@@ -335,16 +337,16 @@ def find_block_penalties(
     BlockPenalties or None
         Best penalties. None if all inputs are constant, so that penalties have no effect.
     """
-    squares = np.bincount(blocks.index, column_squares(data, scale), minlength=len(blocks))
+    squares = np.bincount(blocks.index, source.column_squares(scale), minlength=len(blocks))
     if not (squares > 0).any():
         return None
     sizes = np.bincount(blocks.index, minlength=len(blocks))
-    n_train = n_different(data)
+    n_train = source.n_different()
     mean = np.where(squares > 0, squares / np.minimum(sizes, n_train), 1.0)
-    common = float(squares.sum()) / min(data.n_features, n_train)
+    common = float(squares.sum()) / min(source.n_features, n_train)
     with limit_threads(1), ThreadPoolExecutor(n_jobs) as pool:
         over = pool.map if n_jobs > 1 else map
-        finder = _Search(block_errors(data, blocks, scale, over), mean)
+        finder = _Search(block_errors(source, blocks, scale, over), mean)
         starts = [
             finder.best_of([np.full(len(blocks), common * t) for t in _START]),
             finder.best_of([mean * t for t in _START]),

@@ -97,7 +97,7 @@ class RankGrid:
         return RankGrid(caps)
 
 
-def multilinear_grid(max_rank: Any, shape: Sequence[int], *, subspaces: str = "fitted") -> RankGrid:
+def multilinear_grid(max_rank: Any, shape: Sequence[int]) -> RankGrid:
     """Return the grid of multilinear ranks of a tensor of the given shape, input mode first.
 
     Parameters
@@ -106,13 +106,10 @@ def multilinear_grid(max_rank: Any, shape: Sequence[int], *, subspaces: str = "f
         Largest rank of all modes, or of each mode.
     shape : sequence of int
         Shape of the coefficients.
-    subspaces : {"fitted", "response"}
-        Data that determine the output subspaces. With "response", ranks may be above the product of
-        the other sizes.
     """
     grid = RankGrid(_caps(max_rank, shape))
     given = max_rank is not None and not isinstance(max_rank, Integral)
-    return grid if given or subspaces == "response" else grid.within_others(shape)
+    return grid if given else grid.within_others(shape)
 
 
 def matrix_grid(max_rank: Any, shape: Sequence[int]) -> RankGrid:

@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -26,8 +25,8 @@ from ..core.namespace import asarray_like, namespace_of
 from ..core.spectral import Spectral, spectral_from_moments, spectral_from_samples
 from ..core.threads import limit_threads
 from ..data.validation import Samples
-from .folds import FoldData, features_of_fold, products_of_fold
 from .search import over_folds
+from .sources import FoldMoments, Rows, Side, features_of, mapped
 from .surface import HeldOut, rank_path
 
 __all__ = ["BASIS_ALPHAS", "BlockRanks", "candidate_designs", "ladder"]
@@ -56,7 +55,7 @@ def ladder(size: int) -> list[int]:
 
 
 def candidate_designs(
-    data: FoldData,
+    source: Rows | FoldMoments,
     base: InputDesign,
     alphas: np.ndarray,
     n_jobs: int = 1,
@@ -65,7 +64,7 @@ def candidate_designs(
 
     Parameters
     ----------
-    data : FoldData
+    source : Rows or FoldMoments
         Data of the folds.
     base : InputDesign
         Design with the scale of all designs. Its ranks are not used.
@@ -74,16 +73,9 @@ def candidate_designs(
     n_jobs : int
         Number of folds that run in parallel.
     """
-    (whole, errors), *others = _compared(data, base, alphas, n_jobs)
+    (whole, errors), *others = _compared(source, base, alphas, n_jobs)
     kept = [design for design, found in others if _is_better(found, errors)]
     return [whole, *kept[:_KEPT]]
-
-
-def best_design(
-    data: FoldData, base: InputDesign, alphas: np.ndarray, n_jobs: int = 1
-) -> InputDesign | None:
-    """Return the best projection or, if none is better, the inputs without projection."""
-    return candidate_designs(data, base, alphas, n_jobs)[:2][-1]
 
 
 def _is_better(errors: np.ndarray, others: np.ndarray) -> bool:
@@ -97,31 +89,30 @@ def _is_better(errors: np.ndarray, others: np.ndarray) -> bool:
 
 
 def _compared(
-    data: FoldData, base: InputDesign, alphas: np.ndarray, n_jobs: int
+    source: Rows | FoldMoments, base: InputDesign, alphas: np.ndarray, n_jobs: int
 ) -> list[tuple[InputDesign | None, np.ndarray]]:
     """Return designs and their ridge errors: first without projection, then the best first."""
     whole = None if base.scale is None else replace(base, ranks=())
     space = base.space
     modes = tuple(shape if sum(m > 1 for m in shape) > 1 else None for shape in space.shapes)
-    if all(shape is None for shape in modes) or data.n_folds == 0:
+    if all(shape is None for shape in modes):
         return [(whole, np.zeros(0))]
-    data.prepare()
-    full = replace(base, ranks=modes)
-    run = partial(over_folds, data.n_folds, n_jobs=n_jobs)
-    products = run(lambda fold: products_of_fold(data, fold, full))
+    full, folds = replace(base, ranks=modes), source.folds
+    run = partial(over_folds, len(folds), n_jobs=n_jobs)
+    products = run(lambda k: _products(source.seen(folds[k]), full, source.fit_intercept))
     errors: dict[tuple[float, BlockRanks], np.ndarray] = {}
     tried = {}
     for alpha in BASIS_ALPHAS:
         design = replace(full, alpha=alpha)
-        folds = run(partial(_rotated, data, design=design, products=products, alphas=alphas))
-        tried[alpha] = _Exploration(folds, modes, _most_features(space.n_columns))
+        rotated = run(partial(_RotatedFold, source, design, products, alphas))
+        tried[alpha] = _Exploration(rotated, modes, _most_features(space.n_columns))
         with limit_threads(1):
             tried[alpha].walk_diagonal()
     with limit_threads(1):
         min(tried.values(), key=lambda exploration: exploration.least).descend()
     for alpha, exploration in tried.items():
         errors |= {(alpha, ranks): value for ranks, value in exploration.errors().items()}
-    everything = run(lambda fold: _errors_of_all(data, fold, whole, alphas))
+    everything = run(lambda k: _errors_of_all(source, k, whole, alphas))
     order = sorted(errors, key=lambda key: float(errors[key].mean()))
     return [
         (whole, _at_best_penalty(everything)),
@@ -143,52 +134,38 @@ def _most_features(n_columns: int) -> int:
     return n_columns if n_columns <= 64 else min(n_columns // 2, 1000)
 
 
+def _products(seen: Side, design: InputDesign, fit_intercept: bool) -> InputProducts:
+    """Return the products of a training set that determine the directions of input modes."""
+    if isinstance(seen, CentredMoments):
+        return design.products_of_moments(seen)
+    return design.products_of_samples(seen.X, seen.Y, seen.w, fit_intercept)
+
+
 class _RotatedFold:
     """Data of a fold with the inputs in the directions of their modes."""
 
     def __init__(
         self,
-        data: FoldData,
-        fold: int,
+        source: Rows | FoldMoments,
         design: InputDesign,
-        products: InputProducts,
+        products: Sequence[InputProducts],
         alphas: np.ndarray,
+        fold: int,
     ) -> None:
-        self.full: InputMap = design.map_of(lambda: products, products.V)
-        self.data, self.alphas = data, alphas
-        moments, samples = data.moments(fold), data.samples(fold)
-        self.seen: CentredMoments | Samples
-        self.unseen: CentredMoments | Samples
-        if moments is not None:
-            self.seen, self.unseen = (self.full.moments(m) for m in moments)
-        else:
-            assert samples is not None
-            self.seen, self.unseen = (self.full.samples(part) for part in samples)
+        self.alphas, self.fit_intercept = alphas, source.fit_intercept
+        own, where = products[fold], source.folds[fold]
+        self.full: InputMap = design.map_of(lambda: own, own.V)
+        self.seen: Side = mapped(self.full, source.seen(where))
+        self.unseen: Side = mapped(self.full, source.unseen(where))
 
     def errors(self, ranks: BlockRanks) -> np.ndarray:
         """Return the mean squared held-out errors of ridge regression at all penalties."""
         index = self.full.positions(ranks)
-        return ridge_errors(
-            self.data, _columns(self.seen, index), _columns(self.unseen, index), self.alphas
-        )
+        seen, unseen = _columns(self.seen, index), _columns(self.unseen, index)
+        return ridge_errors(seen, unseen, self.alphas, self.fit_intercept)
 
 
-def _rotated(
-    data: FoldData,
-    fold: int,
-    design: InputDesign,
-    products: Sequence[InputProducts],
-    alphas: np.ndarray,
-) -> _RotatedFold:
-    return _RotatedFold(data, fold, design, products[fold], alphas)
-
-
-def ridge_errors(
-    data: FoldData,
-    seen: CentredMoments | Samples,
-    unseen: CentredMoments | Samples,
-    alphas: np.ndarray,
-) -> np.ndarray:
+def ridge_errors(seen: Side, unseen: Side, alphas: np.ndarray, fit_intercept: bool) -> np.ndarray:
     """Return the mean squared held-out errors of ridge regression at all penalties."""
     found: Spectral
     if isinstance(seen, CentredMoments):
@@ -198,15 +175,15 @@ def ridge_errors(
     else:
         assert isinstance(unseen, Samples)
         found = spectral_from_samples(
-            seen.X, seen.Y, seen.w, min_alpha=float(alphas.min()), **data.options
+            seen.X, seen.Y, seen.w, min_alpha=float(alphas.min()), fit_intercept=fit_intercept
         )
         xp = namespace_of(unseen.X)
         F = (xp.astype(unseen.X, xp.float64, copy=False) - found.mean_x) @ found.basis
         held_out = HeldOut.from_features(F, unseen.Y, found.mean_y, unseen.w)
-    return rank_path(found, held_out, (), "fitted").ridge_errors(alphas) / held_out.size
+    return rank_path(found, held_out, ()).ridge_errors(alphas) / held_out.size
 
 
-def _columns(part: CentredMoments | Samples, index: np.ndarray) -> CentredMoments | Samples:
+def _columns(part: Side, index: np.ndarray) -> Side:
     """Select some of the features."""
     if isinstance(part, Samples):
         xp = namespace_of(part.X)
@@ -221,18 +198,13 @@ def _columns(part: CentredMoments | Samples, index: np.ndarray) -> CentredMoment
 
 
 def _errors_of_all(
-    data: FoldData, fold: int, whole: InputDesign | None, alphas: np.ndarray
+    source: Rows | FoldMoments, fold: int, whole: InputDesign | None, alphas: np.ndarray
 ) -> np.ndarray:
     """Return the ridge errors of a fold at all penalties, for the inputs without projection."""
-    parts: Any = data.moments(fold) or data.samples(fold)
-    if whole is not None:
-        features = features_of_fold(data, fold, whole)
-        parts = [
-            features.moments(part) if isinstance(part, CentredMoments) else features.samples(part)
-            for part in parts
-        ]
-    seen, unseen = parts
-    return ridge_errors(data, seen, unseen, alphas)
+    seen, unseen = source.seen(source.folds[fold]), source.unseen(source.folds[fold])
+    features = features_of(whole, seen, source.fit_intercept)
+    seen, unseen = mapped(features, seen), mapped(features, unseen)
+    return ridge_errors(seen, unseen, alphas, source.fit_intercept)
 
 
 class _Exploration:

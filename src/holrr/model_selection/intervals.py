@@ -47,7 +47,7 @@ from ..core.tensor import multi_mode_product, unfold
 from ..data.arrays import is_dask, take
 
 __all__ = ["Calibration", "FoldResiduals", "MomentResiduals", "calibrate", "interval_factor"]
-__all__ += ["half_width", "held_out_predictions", "own_noise", "residual_outputs"]
+__all__ += ["half_width", "own_noise", "residual_outputs"]
 
 KINDS = ("entry", "pooled", "simultaneous")
 # Levels of the quantiles that are kept; if there are few scores, all of them are kept.
@@ -123,13 +123,6 @@ class FoldResiduals:
         latent, factor = take(latent, keep), take(factor, keep)
         added = None if added is None else take(added, keep)
         return cls(Y, rows[keep], latent, core, intercept, factor, weights[keep], own, added)
-
-    def predictions(self) -> Array:
-        """Return the predictions of all outputs, of shape (n, D)."""
-        P = self.latent @ self.core + self.intercept
-        if self.added is not None:
-            P = P + namespace_of(P).astype(self.added, P.dtype, copy=False)
-        return P
 
     def scaled(self, columns: slice) -> Array:
         """Return the residuals of some outputs divided by the factors, (n, n_columns)."""
@@ -224,36 +217,6 @@ def _n_residuals(parts: Sequence[CentredMoments]) -> float:
     weights = np.array([part.weight for part in parts])
     squares = np.array([part.weight * (part.weight / part.n_effective) for part in parts])
     return float(weights.sum() ** 2 / squares.sum())
-
-
-def held_out_predictions(
-    folds: Sequence[FoldResiduals] | Sequence[MomentResiduals], shape: Sequence[int]
-) -> np.ndarray | None:
-    """Return the held-out predictions of all samples, or None if there are only moments.
-
-    Parameters
-    ----------
-    folds : sequence of FoldResiduals or MomentResiduals
-        Residuals of all folds.
-    shape : sequence of int
-        Shape of the outputs of a sample, ``(d1, ..., dp)``.
-
-    Returns
-    -------
-    array of shape (n_samples, d1, ..., dp)
-        Mean over the folds that hold out a sample. NaN for samples that no fold holds out and for
-        samples without weight.
-    """
-    samples = [fold for fold in folds if isinstance(fold, FoldResiduals)]
-    if not samples:
-        return None
-    n = samples[0].Y.shape[0]
-    total, count = np.zeros((n, math.prod(shape))), np.zeros(n)
-    for fold in samples:
-        total[fold.rows] += to_numpy(fold.predictions())
-        count[fold.rows] += 1
-    total /= np.where(count > 0, count, np.nan)[:, None]
-    return total.reshape(n, *shape)
 
 
 def residual_outputs(Y: Array) -> Array:

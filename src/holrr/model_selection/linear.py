@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -20,9 +20,9 @@ from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.checks import check_finite
 from ..core.input_map import InputDesign
 from ..core.mixture import Mixture
-from ..core.namespace import asarray_like
+from ..core.namespace import asarray_like, to_numpy
 from ..core.output_weights import product_of
-from ..data.arrays import ignores_missing, is_dask
+from ..data.arrays import ignores_missing, is_dask, take
 from ..data.relabel import relabel, row_labels
 from ..data.unusual import warn_of_unusual
 from ..data.validation import Names, Samples, names_of_moments, validate, validate_inputs
@@ -37,7 +37,6 @@ from ..linear.estimators import (
     input_attributes,
 )
 from ..linear.fit import (
-    RESPONSE_SUBSPACES,
     LinearOptions,
     fit_data,
     refuse_output_weight,
@@ -47,25 +46,15 @@ from ..linear.fit import (
 from ..linear.inputs import InputPlan, common_penalty, input_plan, shown_ranks
 from ..linear.robust import refuse_huber, warn_of_folds, weigh_samples
 from ..missing.fit import check_no_infinity, has_missing
-from ..missing.known import KnownOutputs, Prepared, PreparedStream, prepare, prepare_stream
-from ..missing.search import mean_over, search_missing, search_never
+from ..missing.known import KnownOutputs, Prepared, prepare, prepare_stream
+from ..missing.search import search_missing, search_never
+from ..missing.sources import mean_over
 from ..streaming.moments import Moments
 from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
 from .block_penalties import BlockPenalties, find_block_penalties
 from .by_output import choose_by_output
-from .folds import (
-    FoldData,
-    check_fold_moments,
-    gather_folds,
-    linear_folds,
-    moment_data,
-    penalties_of,
-    sample_data,
-    sparse_data,
-    split,
-    splits_of,
-)
+from .folds import Split, check_fold_moments, gather_folds, n_training, split, splits_of
 from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
 from .input_ranks import candidate_designs
 from .intervals import half_width, interval_factor
@@ -81,6 +70,7 @@ from .search import (
     run_search,
     split_index,
 )
+from .sources import FoldMoments, Problems, Rows, SparseRows
 
 __all__ = ["HOLRRCV", "LRRCV", "RLSCV", "Search", "search_attributes"]
 
@@ -88,7 +78,6 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "alphas": ["array-like", Interval(Real, 0, None, closed="left"), None],
     "cv": ["cv_object"],
     "selection": [StrOptions({"auto", "stack", "min", "1se"}), callable],
-    "keep_held_out": ["boolean"],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
@@ -111,7 +100,7 @@ class Search(TensorRegressor):
 
     best_estimator_: Any
     cv_results_: dict[str, Any]
-    _not_in_files = ("held_out_",)
+    _not_in_files = ("_fold_fits",)
     # With metadata routing, groups that are passed to scikit-learn's tools reach `fit`.
     __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
 
@@ -217,13 +206,61 @@ class Search(TensorRegressor):
             found["text/html"] += f"<p>{escape(mixed)}</p>"
         return found
 
-    def _keep_held_out(self, found: Found, X: Any, y: Any) -> Any:
-        """Assign the held-out predictions and label the residuals of the samples.
+    def held_out_predictions(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Predict each sample by fits of the final model to other samples.
 
-        Held-out predictions are assigned only if the search kept them.
+        The fits are computed again, to the training samples of the folds of the search. In a fold,
+        a stack has the weights that the other folds determine, as in `held_out_mse_`.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
+            Inputs that were passed to `fit`.
+        y : array of shape (n_samples, d1, ..., dp)
+            Outputs that were passed to `fit`.
+        sample_weight : array of shape (n_samples,), optional
+            Weights that were passed to `fit`.
+
+        Returns
+        -------
+        array with the shape of y
+            Held-out predictions in double precision, in the format of `predict`. If several folds
+            hold out a sample, its predictions are averaged. Samples without weight and samples that
+            no fold holds out have NaN.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holrr import RLSCV
+        >>> from holrr.datasets import make_tensor_regression
+        >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
+        >>> model = RLSCV().fit(X, Y)
+        >>> found = model.held_out_predictions(X, Y)
+        >>> bool(np.isclose(((Y - found) ** 2).mean(), model.held_out_mse_))
+        True
         """
-        if found.held_out is not None:
-            self.held_out_ = relabel(self.labels_, X, found.held_out)
+        check_is_fitted(self)
+        fits = vars(self).get("_fold_fits")
+        if fits is None:
+            raise ValueError(
+                "held_out_predictions needs a search over samples in memory, and this search comes "
+                "from moments, from data that are read in blocks, from a sparse X or from a file. "
+                "Fit again to arrays in memory, or predict the samples of each fold."
+            )
+        data, _ = validate(self, X, y, sample_weight, first=False, stream=False)
+        n = fits.n_samples
+        if data.n_samples != n:
+            raise ValueError(
+                f"X must have the {n} samples of the fit; got {data.n_samples} samples."
+            )
+        return relabel(self.labels_, X, self._predict_folds(data, fits))
+
+    def _predict_folds(self, data: Any, fits: FoldFits) -> np.ndarray:
+        """Return held-out predictions of validated samples, of shape (n_samples, d1, ..., dp)."""
+        raise NotImplementedError
+
+    def _label_rows(self, X: Any, y: Any) -> Any:
+        """Label the residuals of the samples."""
         rows = vars(self).get("_row_residuals")
         if rows is not None:
             self._row_residuals = replace(rows, labels=row_labels(X, y, self.labels_))
@@ -334,7 +371,6 @@ class LinearSearch(Search):
     n_jobs: int | None
     verbose: Any
     loss: str = "squared"
-    subspaces: str = "fitted"
     refine: bool = False
     alpha_per_output: bool = False
 
@@ -377,55 +413,23 @@ class LinearSearch(Search):
             The fitted estimator.
         """
         data, names = validate(self, X, y, sample_weight, groups=groups)
-        options = self._options()
-        check_search(options)
-        self._grid((data.n_features, *data.output_shape))  # raises for a bad max_rank
-        plan = input_plan(self, names, data)
-        n_samples = data.n_samples
-        if isinstance(data, Stream):
-            is_sparse = isinstance(data, SparseStream)
-            refuse_held_out(self, "a sparse X" if is_sparse else "data that are read in blocks")
+        options, plan = self._options(data), input_plan(self, names, data)
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
         data, robust_weight = weigh_samples(self, data, weights)
         if isinstance(data, Stream):
-            part = prepare_stream(
-                data,
-                weights,
-                ignore_missing=ignores_missing(self),
-                keep_grid=self._keeps_grid(data),
-            )
-            found, chosen, error = self._search_stream(part, groups, plan, options)
-            return self._assign_search(
-                found, names, plan, chosen, weights=part.weights, unweighted_mse=error
-            )
+            return self._fit_stream(data, names, weights, groups, plan, options)
         splits = split(data, self.cv, groups)
         warn_of_folds(splits, data, robust_weight)
-        some = None
-        if ignores_missing(self) and has_missing(data):
-            check_no_infinity(data)
-            some = prepare(data, weights, keep_grid=self._keeps_grid(data))
-            data, splits = some.samples.scaled(), splits_within(splits, some.rows)
-            found, chosen = self._search_incomplete(some, data, splits, plan, options)
-            weights, v = some.weights, some.output_weight
-        else:
-            data = (data if weights is None else weighted(data, weights)).scaled()
-            parts = self._sample_data(data, splits)
-            found, chosen = search_designs(parts, plan, options, self._fit_options)
-            v = None if weights is None else product_of(weights)
+        ready = self._prepare(data, weights, splits)
+        found, chosen = self._search(ready, plan, options)
+        fits = self._fold_fits_of(ready, found, chosen, data.n_samples, splits)
         error = None
-        if v is not None:
-            never = None if some is None else some.never
-            design = chosen.design and chosen.design.in_units(data.x_unit)
-            final = replace(self._fit_options(found.choice), inputs=design)
-            error = unweighted_error(data, splits, final, found, v, never)
-        rows = slice(None) if some is None else some.rows
-        found = replace(found, held_out=in_user_units(found.held_out, data, v, rows, n_samples))
-        if some is not None and found.calibration is not None:
-            found = replace(found, calibration=found.calibration.placed(some.rows, n_samples))
-        if some is not None and some.known is not None:
-            found = expand_found(found, some.known)
-        self._assign_search(found, names, plan, chosen, data, weights, error, robust_weight)
-        return self._keep_held_out(found, X, y)
+        if ready.output_weight is not None:
+            error = unweighted_error(ready, fits)
+        found = ready.expanded(found, data.n_samples)
+        details: dict[str, Any] = {"_fold_fits": fits, "robust_weight_": robust_weight}
+        self._assign_search(found, names, plan, chosen, ready, error, **details)
+        return self._label_rows(X, y)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
@@ -437,8 +441,7 @@ class LinearSearch(Search):
         Parameters
         ----------
         moments : sequence of Moments
-            Moments of each fold, at least two. With ``subspaces="response"``, compute them with
-            ``response_grams=True``.
+            Moments of each fold, at least two.
 
         Returns
         -------
@@ -457,24 +460,16 @@ class LinearSearch(Search):
         """
         refuse_output_weight(self.output_weight, "moments")
         refuse_huber(self.loss, "moments")
-        refuse_held_out(self, "moments")
-        parts, options = self._check_moments(moments), self._options()
-        data, known = moment_data(parts, fit_intercept=self.fit_intercept), None
-        total = data.total()
-        assert total is not None
-        check_search(options)
-        self._grid((total.n_features, *total.output_shape))  # raises for a bad max_rank
-        names = names_of_moments(self, total)
-        missing = parts[0].missing_outputs
+        parts = check_fold_moments(moments, ignore_missing=ignores_missing(self))
+        total, missing = parts[0].merge(*parts[1:]), parts[0].missing_outputs
+        options, names, known = self._options(total), names_of_moments(self, total), None
+        some: list[Any] = parts
         if missing is not None:
-            known = KnownOutputs.of(missing, keep_grid=self._keeps_grid(parts[0]))
+            known = KnownOutputs.of(missing, keep_grid=self._keeps_grid(total))
             some = [known.moments(part) for part in parts]
-            data = moment_data(some, fit_intercept=self.fit_intercept)
-        plan = input_plan(self, names, data)
-        if known is not None:
-            refuse_own(plan)
-            refuse_by_output(options)
-        found, chosen = self._search_folds(data, plan, self._options_within(options, known), known)
+        source = FoldMoments(some, fit_intercept=self.fit_intercept)
+        plan = input_plan(self, names, source)
+        found, chosen = self._search_source(source, plan, options, known)
         found = found if known is None else expand_found(found, known)
         return self._assign_search(found, names, plan, chosen)
 
@@ -498,53 +493,94 @@ class LinearSearch(Search):
 
     # ------------------------------------------------------------ steps
 
-    def _sample_data(self, data: Samples, splits: Sequence[Any]) -> FoldData:
-        """Return the folds of complete samples."""
+    def _prepare(
+        self, data: Samples, weights: tuple[np.ndarray, ...] | None, splits: Sequence[Split]
+    ) -> ReadySamples:
+        """Scale and weight the samples, and leave out samples and outputs without observations."""
+        if ignores_missing(self) and has_missing(data):
+            check_no_infinity(data)
+            some = prepare(data, weights, keep_grid=self._keeps_grid(data))
+            splits = splits_within(splits, some.rows)
+            return ReadySamples(some.samples.scaled(), splits, some.weights, some)
+        data = (data if weights is None else weighted(data, weights)).scaled()
         if data.w is not None:  # samples without weight are not read later
             check_finite(data.Y, "y")
-        return sample_data(
-            data,
-            splits,
-            fit_intercept=self.fit_intercept,
-            response_grams=self.subspaces == "response",
-        )
+        return ReadySamples(data, splits, weights)
 
-    def _search_incomplete(
+    def _search(
+        self, ready: ReadySamples, plan: InputPlan, options: SearchOptions
+    ) -> tuple[Found, InputCandidate]:
+        """Search over the candidates of samples in memory."""
+        some = ready.some
+        if some is not None:
+            refuse_by_output(options)
+            if some.known is not None:
+                refuse_own(plan)
+            options = self._options_within(options, some.known)
+            if not some.is_complete:
+                return self._search_observed(ready, plan, options)
+        source = Rows(ready.data, ready.splits, fit_intercept=self.fit_intercept)
+        return self._search_source(source, plan, options, None if some is None else some.known)
+
+    def _search_source(
         self,
-        some: Prepared,
-        data: Samples,
-        splits: Sequence[Any],
+        source: Rows | FoldMoments,
         plan: InputPlan,
         options: SearchOptions,
+        known: KnownOutputs | None,
     ) -> tuple[Found, InputCandidate]:
-        """Search with missing outputs, over the outputs that are observed at least once."""
-        options = self._options_within(options, some.known)
-        refuse_by_output(options)
-        if some.known is not None:
+        """Search over penalties, ranks and candidate designs of the inputs.
+
+        Parameters
+        ----------
+        source : Rows or FoldMoments
+            Complete data, in which outputs that are never observed are zero.
+        plan : InputPlan
+            Parameters that concern the inputs.
+        options : SearchOptions
+            Parameters of the search.
+        known : KnownOutputs or None
+            Outputs of `source` among all outputs; None if all outputs are observed.
+
+        Returns
+        -------
+        found : Found
+            Result of the search.
+        chosen : InputCandidate
+            Design of the inputs of the chosen model.
+        """
+        if known is not None:
             refuse_own(plan)
-        if some.is_complete:
-            parts = self._sample_data(data, splits)
-            found, chosen = self._search_folds(parts, plan, options, some.known)
-        else:
-            found, chosen = self._search_observed(some, data, splits, plan, options)
-        return replace(found, n_dropped=some.n_dropped), chosen
+            refuse_by_output(options)
+            options = self._options_within(options, known)
+        candidates, penalties = input_candidates(source, plan, options)
+        if known is not None and known.never is not None:
+            # Of the candidates with the chosen penalties of blocks, use the best projection of the
+            # inputs, or all inputs without projections.
+            last = candidates[-1].ratios
+            chosen = [c for c in candidates if c.ratios is last][:2][-1]
+            found = search_never(source, chosen.design, known.never, options, self._fit_options)
+            return found, chosen
+        options = replace(options, named_candidates=len(candidates) > 1)
+        problems = Problems(source, [candidate.design for candidate in candidates])
+        found = run_search(problems, options, self._fit_options)
+        if options.by_output:
+            found = choose_by_output(problems, found, options, self._fit_options)
+        found.results.update(candidate_results(source, plan, candidates, penalties))
+        return found, candidates[found.choice.candidate]
 
     def _search_observed(
-        self,
-        some: Prepared,
-        data: Samples,
-        splits: Sequence[Any],
-        plan: InputPlan,
-        options: SearchOptions,
+        self, ready: ReadySamples, plan: InputPlan, options: SearchOptions
     ) -> tuple[Found, InputCandidate]:
         """Search with outputs that are missing in some samples.
 
         The search with equal penalties and without own inputs imputes the missing outputs.
         Penalties of blocks and own inputs are compared on the imputed outputs.
         """
+        data, splits = ready.data, ready.splits
 
         def run(candidate: InputCandidate) -> Found:
-            how = options, self._fit_options, some.output_weight, candidate.design
+            how = options, self._fit_options, ready.output_weight, candidate.design
             return search_missing(data, splits, *how)
 
         chosen = InputCandidate(plan.fixed)
@@ -553,49 +589,79 @@ class LinearSearch(Search):
         if plan.own or plan.has_several_blocks:
             predicted = found.fit.predict(data.X * data.x_unit) / data.y_unit
             imputed = replace(data, Y=np.where(np.isnan(data.Y), predicted, data.Y))
-            parts = self._sample_data(imputed, splits)
+            source = Rows(imputed, splits, fit_intercept=self.fit_intercept)
             whole = replace(plan, is_searched=False)
-            for candidate in input_candidates(parts, whole, options)[0][1:]:
+            for candidate in input_candidates(source, whole, options)[0][1:]:
                 other = run(candidate)
                 if other.choice.error < found.choice.error:
                     found, chosen = other, candidate
         found.results["null_mse"] = null  # of the outputs, without the part of own inputs
         return found, chosen
 
-    def _search_folds(
-        self, data: FoldData, plan: InputPlan, options: SearchOptions, known: KnownOutputs | None
-    ) -> tuple[Found, InputCandidate]:
-        """Search with complete data, in which outputs that are never observed are zero."""
-        if known is None or known.never is None:
-            return search_designs(data, plan, options, self._fit_options)
-        refuse_own(plan)
-        candidates, _ = input_candidates(data, plan, options)
-        # Of the candidates with the chosen penalties of blocks, use the best projection of the
-        # inputs, or all inputs without projections.
-        last = candidates[-1].ratios
-        chosen = [c for c in candidates if c.ratios is last][:2][-1]
-        folds = linear_folds(data, [chosen.design])
-        return search_never(folds, known.never, options, self._fit_options), chosen
-
-    def _search_stream(
-        self, some: PreparedStream, groups: Any, plan: InputPlan, options: SearchOptions
-    ) -> tuple[Found, InputCandidate, float | None]:
-        """Search with data that are read in blocks; some outputs may be missing in all samples.
-
-        With output weights, the last result is the held-out error with equal weights.
-        """
+    def _fit_stream(
+        self,
+        data: Stream,
+        names: Names,
+        weights: tuple[np.ndarray, ...] | None,
+        groups: Any,
+        plan: InputPlan,
+        options: SearchOptions,
+    ) -> Any:
+        """Search with data that are read in blocks; some outputs may be missing in all samples."""
+        missing, grid = ignores_missing(self), self._keeps_grid(data)
+        some = prepare_stream(data, weights, ignore_missing=missing, keep_grid=grid)
+        source = self._stream_source(some.stream, splits_of(data, self.cv, groups), plan)
         known, v = some.known, some.output_weight
-        if known is not None:
-            refuse_own(plan)
-            refuse_by_output(options)
-        parts = self._stream_data(some.stream, groups, plan)
-        options = self._options_within(options, known)
-        found, chosen = self._search_folds(parts, plan, options, known)
+        found, chosen = self._search_source(source, plan, options, known)
         error, calibration = None, found.calibration
         if v is not None and calibration is not None and calibration.errors is not None:
             counts = v > 0 if known is None or known.never is None else (v > 0) & ~known.never
             error = float(np.mean(calibration.errors[:, counts] / v[counts]))
-        return (found if known is None else expand_found(found, known)), chosen, error
+        found = found if known is None else expand_found(found, known)
+        if some.weights is not None:
+            found = replace(found, fit=found.fit.unweighted(some.weights))
+        return self._assign_search(found, names, plan, chosen, weights=some.weights, error=error)
+
+    def _stream_source(
+        self, data: Stream, splits: Sequence[Split], plan: InputPlan
+    ) -> Rows | FoldMoments:
+        """Return the moments of the folds, from one pass over the data, or sparse samples."""
+        sparse = data if isinstance(data, SparseStream) else None
+        is_wide = n_training(splits, data.weights) < data.n_features
+        if sparse is not None and plan.is_plain and is_wide:
+            return SparseRows(sparse, splits, fit_intercept=self.fit_intercept)
+        parts, cut = gather_folds(data, splits)
+        parts = check_fold_moments(parts)
+        return FoldMoments(parts, splits, cut, fit_intercept=self.fit_intercept, rows=sparse)
+
+    def _fold_fits_of(
+        self,
+        ready: ReadySamples,
+        found: Found,
+        chosen: InputCandidate,
+        n_samples: int,
+        splits: Sequence[Split],
+    ) -> FoldFits:
+        """Return what determines the fits of the final model to each fold."""
+        design = chosen.design and chosen.design.in_units(ready.data.x_unit)
+        options = replace(
+            self._fit_options(found.choice), inputs=design, never=ready.never, pilot=found.pilot
+        )
+        structures = [found.choice.structure_of_fold(k) for k in range(len(splits))]
+        return FoldFits(n_samples, tuple(splits), options, tuple(structures))
+
+    def _predict_folds(self, data: Samples, fits: FoldFits) -> np.ndarray:
+        labels = self.labels_
+        data, weights = weigh_outputs(self.output_weight, data, labels, ignores_missing(self))
+        robust = vars(self).get("robust_weight_")
+        if robust is not None:
+            w = robust if data.w is None else to_numpy(data.w) * robust
+            data = replace(data, w=asarray_like(w, data.X))
+        ready = self._prepare(data, weights, fits.splits)
+        found = HeldOutMean(ready.data)
+        for (_, test), predicted in zip(ready.splits, predictions(ready, fits), strict=True):
+            found.add(test, predicted)
+        return ready.in_user_units(found.mean(), data.n_samples)
 
     def _keeps_grid(self, data: Samples | Stream | Moments) -> bool:
         """Return whether the structure depends on the modes of the outputs."""
@@ -609,49 +675,27 @@ class LinearSearch(Search):
 
         def grid(shape: Sequence[int]) -> RankGrid:
             whole = self._grid((shape[0], *known.full_shape)).within_shape(shape)
-            return whole.within_others(shape) if self.subspaces == "fitted" else whole
+            return whole.within_others(shape)
 
         return replace(options, grid=grid)
 
-    def _options(self) -> SearchOptions:
-        return SearchOptions(
+    def _options(self, data: Samples | Stream | Moments) -> SearchOptions:
+        """Return the checked parameters of the search."""
+        self._grid((data.n_features, *data.output_shape))  # raises for a bad max_rank
+        options = SearchOptions(
             name=type(self).__name__,
             grid=self._grid,
             structure=self._structure,
             alphas=check_penalties(self.alphas, "alphas"),
             selection=resolve_selection(self),
-            subspaces=self.subspaces,
             prune=pruned_surface,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             fit_intercept=self.fit_intercept,
-            keep_held_out=self.keep_held_out,
             by_output=self.alpha_per_output,
         )
-
-    def _check_moments(self, moments: Sequence[Moments]) -> list[Moments]:
-        ignore_missing = ignores_missing(self)
-        return check_fold_moments(
-            moments, self.subspaces == "response", ignore_missing=ignore_missing
-        )
-
-    def _moment_data(self, moments: Sequence[Moments], splits: Any = None) -> FoldData:
-        parts = self._check_moments(moments)
-        return moment_data(parts, splits, fit_intercept=self.fit_intercept)
-
-    def _stream_data(self, data: Stream, groups: Any, plan: InputPlan) -> FoldData:
-        """Compute the moments of all folds in one pass over the data."""
-        grams = self.subspaces == "response"
-        splits = splits_of(data, self.cv, groups)
-        if isinstance(data, SparseStream):
-            return sparse_data(
-                data,
-                splits,
-                by_moments=not plan.is_plain,
-                fit_intercept=self.fit_intercept,
-                response_grams=grams,
-            )
-        return self._moment_data(*gather_folds(data, splits, grams))
+        check_search(options)
+        return options
 
     def _fit_options(self, choice: Choice) -> LinearOptions:
         """Return the options of the final fit of a choice."""
@@ -668,16 +712,37 @@ class LinearSearch(Search):
         names: Names,
         plan: InputPlan,
         chosen: InputCandidate,
-        data: Samples | None = None,
+        ready: ReadySamples | None = None,
+        error: float | None = None,
+        *,
         weights: Sequence[np.ndarray] | None = None,
-        unweighted_mse: float | None = None,
-        robust_weight: np.ndarray | None = None,
+        **attributes: Any,
     ) -> Any:
-        """Assign all fitted attributes, including the attributes of the final model."""
+        """Assign all fitted attributes, including the attributes of the final model.
+
+        Parameters
+        ----------
+        found : Found
+            Result of the search, with the fit in the units of the user's data.
+        names, plan
+            Names of the data, and the parameters that concern the inputs.
+        chosen : InputCandidate
+            Chosen design of the inputs.
+        ready : ReadySamples, optional
+            Samples of the search.
+        error : float, optional
+            Held-out error with equal weights of the outputs.
+        weights : sequence of p arrays of shape (d_i,), optional
+            Weights of the outputs of a stream.
+        attributes : dict
+            Further attributes.
+        """
+        data, fit, n_dropped = None if ready is None else ready.data, found.fit, None
         x_unit, y_unit = (1.0, 1.0) if data is None else (data.x_unit, data.y_unit)
-        names = names.with_leverage(found.fit.hat, data)
-        fit = found.fit if weights is None else found.fit.unweighted(weights)
-        n_dropped = found.n_dropped if ignores_missing(self) and data is not None else None
+        names = names.with_leverage(fit.hat, data)
+        if ready is not None:
+            weights = ready.weights
+            n_dropped = found.n_dropped if ignores_missing(self) else None
         model = self._model(found.choice.alpha, chosen_rank(found))
         design, blocks = chosen.design, plan.blocks
         model.input_rank = shown_ranks(design, names.labels)
@@ -690,13 +755,13 @@ class LinearSearch(Search):
         model.own = None if own is None else list(own[0]) or self.own
         if own is not None:
             model.own_alpha = own[1]
-        model._assign_fit(fit, names, plan, n_dropped, robust_weight)
-        attributes = search_attributes(found, model, y_unit, weights)
+        model._assign_fit(fit, names, plan, n_dropped, attributes.get("robust_weight_"))
+        attributes |= search_attributes(found, model, y_unit, weights)
         attributes |= input_attributes(fit, names)
         attributes |= block_attributes(blocks, model.alpha, names, fit)
-        if unweighted_mse is not None:
-            attributes["cv_results_"]["unweighted_mse"] = unweighted_mse
-        for name in ("n_iter_", "n_dropped_", "robust_weight_"):
+        if error is not None:
+            attributes["cv_results_"]["unweighted_mse"] = error
+        for name in ("n_iter_", "n_dropped_"):
             attributes[name] = vars(model).get(name)
         return self._assign(fit, names, **attributes)
 
@@ -776,9 +841,6 @@ class RLSCV(LinearSearch):
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
         coefficients are NaN, and `predict` ignores their values.
-    keep_held_out : bool, default=False
-        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
-        much memory as y in double precision, and the samples must be in memory.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
@@ -812,11 +874,6 @@ class RLSCV(LinearSearch):
         Score of the best single model: minus its held-out error.
     best_params_ : dict
         Penalty ("alpha") of the best single model.
-    held_out_ : array with the shape of y
-        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
-        other samples, in double precision on the host, with the labels of `predict`. If several
-        folds hold out a sample, the predictions are averaged. Samples without weight and samples
-        that no fold holds out have NaN.
     held_out_mse_ : float
         Held-out error of the final model.
     null_mse_ : float
@@ -904,7 +961,6 @@ class RLSCV(LinearSearch):
         blocks=None,
         own=None,
         missing_features="raise",
-        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         input_shape=None,
@@ -925,7 +981,6 @@ class RLSCV(LinearSearch):
         self.blocks = blocks
         self.own = own
         self.missing_features = missing_features
-        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.input_shape = input_shape
@@ -1026,9 +1081,6 @@ class LRRCV(LinearSearch):
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
         coefficients are NaN, and `predict` ignores their values.
-    keep_held_out : bool, default=False
-        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
-        much memory as y in double precision, and the samples must be in memory.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
@@ -1079,11 +1131,6 @@ class LRRCV(LinearSearch):
         Penalty ("alpha") and rank ("rank") of the best single model.
     alpha_ : float
         Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
-    held_out_ : array with the shape of y
-        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
-        other samples, in double precision on the host, with the labels of `predict`. If several
-        folds hold out a sample, the predictions are averaged. Samples without weight and samples
-        that no fold holds out have NaN.
     noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output, from held-out residuals. See
         docs/intervals.md.
@@ -1164,7 +1211,6 @@ class LRRCV(LinearSearch):
         blocks=None,
         own=None,
         missing_features="raise",
-        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         input_shape=None,
@@ -1185,7 +1231,6 @@ class LRRCV(LinearSearch):
         self.blocks = blocks
         self.own = own
         self.missing_features = missing_features
-        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.input_shape = input_shape
@@ -1222,9 +1267,6 @@ class HOLRRCV(LinearSearch):
     max_rank : int, tuple or None, default=None
         Largest rank to try, either one int for all modes or a tuple ``(R0, ..., Rp)`` with the
         input mode first.
-    subspaces : {"fitted", "response"}, default="fitted"
-        Data that determine the output subspaces: the part of the outputs that the inputs explain
-        ("fitted"), or the outputs themselves ("response"), as in Algorithm 1 of the paper.
     refine : bool, default=False
         Whether to refine the final fit by alternating least squares. The held-out errors are those
         of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
@@ -1299,9 +1341,6 @@ class HOLRRCV(LinearSearch):
         How to handle inputs that are missing in every sample, such as land in a field of sea
         temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
         coefficients are NaN, and `predict` ignores their values.
-    keep_held_out : bool, default=False
-        Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
-        much memory as y in double precision, and the samples must be in memory.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
@@ -1370,11 +1409,6 @@ class HOLRRCV(LinearSearch):
         Penalty ("alpha") and rank ("rank") of the best single model.
     alpha_ : float
         Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
-    held_out_ : array with the shape of y
-        Held-out predictions, with ``keep_held_out=True``: predictions of each sample by fits to
-        other samples, in double precision on the host, with the labels of `predict`. If several
-        folds hold out a sample, the predictions are averaged. Samples without weight and samples
-        that no fold holds out have NaN.
     noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
         Standard deviation of the noise of each output, from held-out residuals. See
         docs/intervals.md.
@@ -1483,7 +1517,6 @@ class HOLRRCV(LinearSearch):
         cv=5,
         *,
         max_rank=None,
-        subspaces="fitted",
         refine=False,
         max_iter=100,
         tol=1e-6,
@@ -1498,7 +1531,6 @@ class HOLRRCV(LinearSearch):
         blocks=None,
         own=None,
         missing_features="raise",
-        keep_held_out=False,
         n_jobs=None,
         verbose=False,
         input_shape=None,
@@ -1508,7 +1540,6 @@ class HOLRRCV(LinearSearch):
         self.alphas = alphas
         self.cv = cv
         self.max_rank = max_rank
-        self.subspaces = subspaces
         self.refine = refine
         self.max_iter = max_iter
         self.tol = tol
@@ -1523,7 +1554,6 @@ class HOLRRCV(LinearSearch):
         self.blocks = blocks
         self.own = own
         self.missing_features = missing_features
-        self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.input_shape = input_shape
@@ -1531,12 +1561,10 @@ class HOLRRCV(LinearSearch):
         self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
-        return multilinear_grid(self.max_rank, shape, subspaces=self.subspaces)
+        return multilinear_grid(self.max_rank, shape)
 
     def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
-        return MultilinearRank(
-            rank, self.subspaces, self.refine, max_iter=self.max_iter, tol=self.tol
-        )
+        return MultilinearRank(rank, refine=self.refine, max_iter=self.max_iter, tol=self.tol)
 
     def _model(self, alpha: Any, rank: Any) -> HOLRR:
         return HOLRR(rank=rank, alpha=alpha, **shared_parameters(self, HOLRR))
@@ -1573,39 +1601,14 @@ def own_parameters(
     return own.modes, own.beta * unit * x_unit * x_unit
 
 
-def search_designs(
-    data: FoldData,
-    plan: InputPlan,
-    options: SearchOptions,
-    fit_options: Callable[[Choice], LinearOptions],
-) -> tuple[Found, InputCandidate]:
-    """Search over penalties, ranks and candidate designs of the inputs.
-
-    Returns
-    -------
-    found : Found
-        Result of the search.
-    chosen : InputCandidate
-        Design of the inputs of the chosen model.
-    """
-    candidates, penalties = input_candidates(data, plan, options)
-    options = replace(options, named_candidates=len(candidates) > 1)
-    folds = linear_folds(data, [candidate.design for candidate in candidates])
-    found = run_search(folds, options, fit_options)
-    if options.by_output:
-        found = choose_by_output(folds, found, options, fit_options)
-    found.results.update(candidate_results(data, plan, candidates, penalties))
-    return found, candidates[found.choice.candidate]
-
-
 def candidate_results(
-    data: FoldData,
+    source: Rows | FoldMoments,
     plan: InputPlan,
     candidates: Sequence[InputCandidate],
     penalties: BlockPenalties | None,
 ) -> dict[str, Any]:
     """Return the entries of `cv_results_` that describe the candidate designs."""
-    unit = 1.0 if data.everything is None else data.everything.x_unit
+    unit = source.x_unit
     found: dict[str, Any] = {}
     if plan.is_searched and len(candidates) > 1:
         projected = [
@@ -1628,7 +1631,7 @@ def candidate_results(
 
 
 def input_candidates(
-    data: FoldData, plan: InputPlan, options: SearchOptions
+    source: Rows | FoldMoments, plan: InputPlan, options: SearchOptions
 ) -> tuple[list[InputCandidate], BlockPenalties | None]:
     """Return the candidate designs of the inputs.
 
@@ -1641,20 +1644,20 @@ def input_candidates(
         Best penalties of the blocks, if there are several blocks.
     """
     check_candidates(plan, options)
-    grid = partial(design_grid, data, options=options)
-    penalties = _block_penalties(data, plan, options, grid)
+    grid = partial(design_grid, source, options=options)
+    penalties = _block_penalties(source, plan, grid)
     scaled = [InputCandidate(plan.fixed)]
     # The common penalty is a penalty of the grid, so that the grid contains the best penalties of
     # the blocks exactly.
-    alphas = grid(plan.design.scale)[0] if penalties is not None else np.zeros(0)
+    alphas = grid(plan.design)[0] if penalties is not None else np.zeros(0)
     alphas = alphas[alphas > 0]
     if penalties is not None and alphas.size:
         common = float(alphas[np.argmin(np.abs(np.log(alphas / penalties.common())))])
         design = plan.with_penalties(penalties.penalties, common)
         scaled.append(InputCandidate(design, penalties.penalties / common))
-    candidates = [c for base in scaled for c in _projections(data, plan, base, grid)]
+    candidates = [c for base in scaled for c in _projections(source, plan, base, grid)]
     if plan.own:
-        candidates += [c for base in scaled for c in _own_inputs(data, plan, base, options, grid)]
+        candidates += [c for base in scaled for c in _own_inputs(source, plan, base, options, grid)]
     return candidates, penalties
 
 
@@ -1665,53 +1668,54 @@ def check_candidates(plan: InputPlan, options: SearchOptions) -> None:
             "alpha_per_output=True cannot be combined with blocks: a search chooses penalties for "
             "blocks of inputs or for outputs, not for both. Set only one of the two parameters."
         )
-    if plan.own and options.subspaces == "response":
-        raise ValueError(RESPONSE_SUBSPACES.format("own"))
 
 
-PenaltyGrid = Callable[[np.ndarray | None], tuple[np.ndarray, int]]
+PenaltyGrid = Callable[[InputDesign], tuple[np.ndarray, int]]
 
 
 def _block_penalties(
-    data: FoldData, plan: InputPlan, options: SearchOptions, grid: PenaltyGrid
+    source: Rows | FoldMoments, plan: InputPlan, grid: PenaltyGrid
 ) -> BlockPenalties | None:
     """Return the best penalties of blocks, or None without several blocks."""
     if not plan.has_several_blocks:
         return None
     assert plan.blocks is not None
-    scale = plan.design.scale
-    return find_block_penalties(data, plan.blocks, scale, grid(scale)[1])
+    n_jobs = grid(plan.design)[1]
+    return find_block_penalties(source, plan.blocks, plan.design.scale, n_jobs)
 
 
 def _own_inputs(
-    data: FoldData, plan: InputPlan, base: InputCandidate, options: SearchOptions, grid: PenaltyGrid
+    source: Rows | FoldMoments,
+    plan: InputPlan,
+    base: InputCandidate,
+    options: SearchOptions,
+    grid: PenaltyGrid,
 ) -> list[InputCandidate]:
     """Return the best candidate with own inputs, or the best two for models of low rank."""
     design = plan.design if base.design is None else base.design
-    found = own_designs(data, design, plan, *grid(design.scale))
-    is_ridge = not options.grid((data.n_features, *data.output_shape)).caps
+    found = own_designs(source, design, plan, *grid(design))
+    is_ridge = not options.grid(source.shape).caps
     return [InputCandidate(d, base.ratios) for d in found[: 1 if is_ridge else 2]]
 
 
 def _projections(
-    data: FoldData, plan: InputPlan, base: InputCandidate, grid: PenaltyGrid
+    source: Rows | FoldMoments, plan: InputPlan, base: InputCandidate, grid: PenaltyGrid
 ) -> list[InputCandidate]:
     """Return a candidate and, in a search over input ranks, the best projections of its inputs."""
     if not plan.is_searched:
         return [base]
     design = plan.design if base.design is None else base.design
-    found = candidate_designs(data, design, *grid(design.scale))
+    found = candidate_designs(source, design, *grid(design))
     return [InputCandidate(d, base.ratios) for d in found]
 
 
 def design_grid(
-    data: FoldData, scale: np.ndarray | None, options: SearchOptions
+    source: Rows | FoldMoments, design: InputDesign, options: SearchOptions
 ) -> tuple[np.ndarray, int]:
     """Return the penalties at which designs are compared, and the number of parallel folds."""
-    alphas = options.alphas
-    unit = 1.0 if data.everything is None else data.everything.x_unit
-    tried = penalties_of(data, scale) if alphas is None else alphas / unit / unit
-    return tried, n_parallel(linear_folds(data), options.n_jobs)
+    alphas, unit = options.alphas, source.x_unit
+    tried = source.default_alphas([design]) if alphas is None else alphas / unit / unit
+    return tried, n_parallel(Problems(source), options.n_jobs)
 
 
 def refuse_by_output(options: SearchOptions) -> None:
@@ -1754,38 +1758,130 @@ def resolve_selection(estimator: Any) -> Any:
     return "min" if estimator.refine else "stack"
 
 
-def unweighted_error(
-    data: Samples,
-    splits: Sequence[Any],
-    options: LinearOptions,
-    found: Found,
-    v: np.ndarray,
-    never: np.ndarray | None = None,
-) -> float:
-    """Return the held-out error with equal weights of a model fitted with output weights.
+@dataclass(frozen=True, eq=False)
+class ReadySamples:
+    """Samples of a search: scaled, with weighted outputs, and without unobserved samples.
 
     Parameters
     ----------
     data : Samples
-        Scaled samples, with outputs multiplied by the square roots of their weights.
+        Scaled samples. Their outputs are multiplied by the roots of the weights of the outputs, and
+        are NaN where they are missing.
     splits : list of index pairs
-        Training and test indices of each fold.
-    options : LinearOptions
-        Options of the chosen model.
-    found : Found
-        Result of the search.
-    v : array of shape (d1, ..., dp)
-        Weights of the outputs.
-    never : array of bool, of shape (d1, ..., dp), optional
-        Outputs that are never observed.
+        Training and test indices of each fold, within these samples.
+    weights : tuple of p arrays of shape (d_i,), or None
+        Weights of all outputs.
+    some : Prepared or None
+        Samples and outputs that are observed, if outputs are missing.
     """
-    counts = v > 0 if never is None else (v > 0) & ~never
-    options, errors = replace(options, never=never, pilot=found.pilot), []
-    for fold, (train, test) in enumerate(splits):
-        structure = found.choice.structure_of_fold(fold)
-        fit, _ = fit_data(data.rows(train), replace(options, structure=structure))
+
+    data: Samples
+    splits: Sequence[Split]
+    weights: tuple[np.ndarray, ...] | None = None
+    some: Prepared | None = None
+
+    @property
+    def output_weight(self) -> np.ndarray | None:
+        """Weight of each output of `data`."""
+        if self.some is not None:
+            return self.some.output_weight
+        return None if self.weights is None else product_of(self.weights)
+
+    @property
+    def never(self) -> np.ndarray | None:
+        """Outputs of complete samples that are never observed, as in `Whitened`."""
+        return None if self.some is None else self.some.never
+
+    def expanded(self, found: Found, n_samples: int) -> Found:
+        """Return the result of a search for all outputs and samples, without weights."""
+        some = self.some
+        if some is not None:
+            found = replace(found, n_dropped=some.n_dropped)
+            if found.calibration is not None:
+                placed = found.calibration.placed(some.rows, n_samples)
+                found = replace(found, calibration=placed)
+            if some.known is not None:
+                found = expand_found(found, some.known)
+        if self.weights is None:
+            return found
+        return replace(found, fit=found.fit.unweighted(self.weights))
+
+    def in_user_units(self, A: np.ndarray, n_samples: int) -> np.ndarray:
+        """Return predictions for all samples and outputs, in the units of the user's data.
+
+        Samples and outputs that are not in `data` have NaN.
+        """
+        v, unit = self.output_weight, np.asarray(self.data.y_unit)
+        if v is not None:
+            unit = np.where(v > 0, unit / np.sqrt(np.where(v > 0, v, 1.0)), np.nan)
+        found = np.full((n_samples, *A.shape[1:]), np.nan)
+        found[slice(None) if self.some is None else self.some.rows] = A * unit
+        known = None if self.some is None else self.some.known
+        return found if known is None else known.put_known(found)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldFits:
+    """What determines the fits of the final model of a search to the folds.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of samples.
+    splits : tuple of index pairs
+        Training and test indices of each fold.
+    options : LinearOptions or KernelOptions
+        Options of the fits; `structures` replaces the structure.
+    structures : tuple of Structure
+        Structure of the fit to each fold.
+    """
+
+    n_samples: int
+    splits: tuple[Split, ...]
+    options: Any
+    structures: tuple[Structure, ...]
+
+
+class HeldOutMean:
+    """Mean of the held-out predictions of each sample.
+
+    Parameters
+    ----------
+    data : Samples
+        Samples that are predicted.
+    """
+
+    def __init__(self, data: Samples) -> None:
+        self._total, self._count = np.zeros(tuple(data.Y.shape)), np.zeros(data.n_samples)
+        self._weight = None if data.w is None else to_numpy(data.w)
+
+    def add(self, rows: np.ndarray, predicted: Any) -> None:
+        """Add the predictions of some samples, (n, d1, ..., dp)."""
+        self._total[rows] += to_numpy(predicted)
+        self._count[rows] += 1
+
+    def mean(self) -> np.ndarray:
+        """Return the means, of the shape of y; NaN without predictions or without weight."""
+        used = self._count > 0 if self._weight is None else (self._count > 0) & (self._weight > 0)
+        count = np.where(used, self._count, np.nan)
+        return self._total / count.reshape(-1, *(1,) * (self._total.ndim - 1))
+
+
+def predictions(ready: ReadySamples, fits: FoldFits) -> Iterator[Any]:
+    """Yield the predictions of the held-out samples of each fold, in the units of `ready`."""
+    data = ready.data
+    for (train, test), structure in zip(ready.splits, fits.structures, strict=True):
+        fit, _ = fit_data(data.rows(train), replace(fits.options, structure=structure))
+        yield fit.predict(take(data.X, test) * data.x_unit) / data.y_unit
+
+
+def unweighted_error(ready: ReadySamples, fits: FoldFits) -> float:
+    """Return the held-out error with equal weights of a model fitted with output weights."""
+    data, v, errors = ready.data, ready.output_weight, []
+    assert v is not None
+    counts = v > 0 if ready.never is None else (v > 0) & ~ready.never
+    for (_, test), predicted in zip(ready.splits, predictions(ready, fits), strict=True):
         held = data.rows(test)
-        predicted = fit.predict(held.X * data.x_unit) / data.y_unit
         seen = counts & ~(np.isnan(held.Y) | np.isnan(predicted))
         squares = np.square(held.Y - predicted) / np.where(v > 0, v, 1.0)
         w = np.ones(len(seen)) if held.w is None else held.w
@@ -1818,50 +1914,7 @@ def expand_found(found: Found, known: KnownOutputs) -> Found:
                 kept[name] = known.put_known(kept[name], fill)
         noise = known.put_known(calibration.noise)
         calibration = replace(calibration, noise=noise, quantiles=kept, errors=None)
-    held_out = None if found.held_out is None else known.put_known(found.held_out)
-    fit = known.expand(found.fit)
-    return replace(found, fit=fit, calibration=calibration, held_out=held_out)
-
-
-def in_user_units(
-    held_out: np.ndarray | None,
-    data: Samples,
-    v: np.ndarray | None,
-    rows: Any,
-    n_samples: int,
-) -> np.ndarray | None:
-    """Return the held-out predictions of all samples in the units of the user's data.
-
-    Parameters
-    ----------
-    held_out : array of shape (n, d1, ..., dp), or None
-        Held-out predictions in the units of the scaled data.
-    data : Samples
-        Scaled samples.
-    v : array of shape (d1, ..., dp), or None
-        Weights of the outputs; the outputs were multiplied by their square roots.
-    rows : slice, or array of shape (n,)
-        Indices of the predicted samples. The other samples have no observed output.
-    n_samples : int
-        Number of all samples.
-    """
-    if held_out is None:
-        return None
-    unit: Any = data.y_unit
-    if v is not None:
-        unit = np.where(v > 0, unit / np.sqrt(np.where(v > 0, v, 1.0)), np.nan)
-    found = np.full((n_samples, *held_out.shape[1:]), np.nan)
-    found[rows] = held_out * unit
-    return found
-
-
-def refuse_held_out(estimator: Any, what: str) -> None:
-    """Raise an error if held-out predictions are requested for data that are not in memory."""
-    if estimator.keep_held_out:
-        raise ValueError(
-            f"keep_held_out=True needs samples in memory and cannot be used with {what}. Use "
-            f"keep_held_out=False, and predict the samples of each fold."
-        )
+    return replace(found, fit=known.expand(found.fit), calibration=calibration)
 
 
 def shared_parameters(search: Any, model: Any) -> dict[str, Any]:

@@ -21,8 +21,9 @@ from ..core.own_inputs import OwnCoefficients
 from ..core.spectral import spectral_from_moments, spectral_from_samples
 from ..data.validation import Samples
 from ..linear.inputs import InputPlan
-from .folds import FoldData, column_squares, sides_of_fold
+from .folds import Fold
 from .search import over_folds
+from .sources import FoldMoments, Rows, Side
 
 __all__ = ["own_designs"]
 
@@ -31,7 +32,11 @@ _PENALTIES = 10.0 ** np.arange(-3.0, 2.5, 0.5)
 
 
 def own_designs(
-    data: FoldData, base: InputDesign, plan: InputPlan, alphas: np.ndarray, n_jobs: int = 1
+    source: Rows | FoldMoments,
+    base: InputDesign,
+    plan: InputPlan,
+    alphas: np.ndarray,
+    n_jobs: int = 1,
 ) -> list[InputDesign]:
     """Return the designs with the best own inputs, by the held-out errors of ridge regression.
 
@@ -41,7 +46,7 @@ def own_designs(
 
     Parameters
     ----------
-    data : FoldData
+    source : Rows or FoldMoments
         Data of the folds.
     base : InputDesign
         Design with the scale and the ranks of all designs. The comparison does not use the ranks.
@@ -52,18 +57,19 @@ def own_designs(
     n_jobs : int
         Number of folds that run in parallel.
     """
-    betas = _PENALTIES * float(column_squares(data, base.scale).mean())
+    betas = _PENALTIES * float(source.column_squares(base.scale).mean())
     tried = [
         replace(base, own=replace(kind, beta=float(beta)))
         for kind, beta in product(plan.own, betas)
     ]
-    data.prepare()
 
     def run(fold: int) -> np.ndarray:
-        part = _Decomposed.of(data, fold, base.scale, float(alphas.min()))
+        part = _Decomposed.of(source, source.folds[fold], base.scale, float(alphas.min()))
         return np.stack([part.errors(design, alphas) for design in tried])
 
-    errors = np.mean(over_folds(data.n_folds, run, n_jobs), axis=0)  # (n_designs, 1 + n_alphas)
+    errors = np.mean(
+        over_folds(len(source.folds), run, n_jobs), axis=0
+    )  # (n_designs, 1 + n_alphas)
     best = int(np.argmin(errors.min(axis=1))), int(np.argmin(errors[:, 0]))
     return [tried[k] for k in dict.fromkeys(best)]
 
@@ -72,9 +78,9 @@ def own_designs(
 class _Decomposed:
     """Fold with decomposed training inputs: ``F'F = diag(lam)`` for the features F."""
 
-    data: FoldData
-    seen: CentredMoments | Samples
-    unseen: CentredMoments | Samples
+    fit_intercept: bool
+    seen: Side
+    unseen: Side
     scale: np.ndarray | None
     basis: np.ndarray  # map from scaled inputs to features, (d, r)
     lam: np.ndarray  # (r,)
@@ -82,10 +88,10 @@ class _Decomposed:
 
     @classmethod
     def of(
-        cls, data: FoldData, fold: int, scale: np.ndarray | None, min_alpha: float
+        cls, source: Rows | FoldMoments, fold: Fold, scale: np.ndarray | None, min_alpha: float
     ) -> _Decomposed:
         """Decompose the training inputs of a fold, from its moments or its samples."""
-        seen, unseen = sides_of_fold(data, fold)
+        seen, unseen = source.seen(fold), source.unseen(fold)
         s = 1.0 if scale is None else scale
         if isinstance(seen, CentredMoments):
             Sxx = to_numpy(seen.Sxx)
@@ -101,13 +107,13 @@ class _Decomposed:
                 np.zeros((X.shape[0], 1)),
                 None if seen.w is None else to_numpy(seen.w),
                 min_alpha=min_alpha,
-                **data.options,
+                fit_intercept=source.fit_intercept,
             )
         basis, lam = to_numpy(found.basis), to_numpy(found.s) ** 2
         mean = to_numpy(found.mean_x)
         if scale is not None:  # inputs with scale zero are left out of the features
             mean = np.divide(mean, scale, out=np.zeros_like(mean), where=scale != 0)
-        return cls(data, seen, unseen, scale, basis, lam, mean)
+        return cls(source.fit_intercept, seen, unseen, scale, basis, lam, mean)
 
     def errors(self, design: InputDesign, alphas: np.ndarray) -> np.ndarray:
         """Return the mean squared held-out errors of own inputs, of shape (1 + n_alphas,).
@@ -121,9 +127,7 @@ class _Decomposed:
             P, B, C, yy, size = self._of_moments(own)
         else:
             seen = self.seen
-            own = design.own.from_samples(
-                seen.X, seen.Y, seen.w, self.data.fit_intercept, design.scale
-            )
+            own = design.own.from_samples(seen.X, seen.Y, seen.w, self.fit_intercept, design.scale)
             P, B, C, yy, size = self._of_samples(own)
         shrink = 1.0 / (self.lam + alphas[:, None])  # (n_alphas, r)
         shrink = np.concatenate([np.zeros_like(shrink[:1]), shrink])
@@ -158,7 +162,7 @@ class _Decomposed:
             Y = own.leave(X, Y.reshape(Y.shape[0], -1))
             w = np.ones(X.shape[0]) if part.w is None else to_numpy(part.w)
             if mean_y is None:
-                mean_y = (w @ Y) / w.sum() if self.data.fit_intercept else np.zeros(Y.shape[1])
+                mean_y = (w @ Y) / w.sum() if self.fit_intercept else np.zeros(Y.shape[1])
             root = np.sqrt(w)[:, None]
             parts.append((root * ((X - self.mean_x) @ basis), root * (Y - mean_y), float(w.sum())))
         (F, Y, _), (Ft, Yt, weight) = parts

@@ -35,7 +35,6 @@ from ..core.namespace import Array, eigh_top, namespace_of, to_numpy
 from ..core.results import Deferred, Results
 from ..core.tensor import multi_mode_product, unfold
 from ..progress import Progress
-from .folds import Problems
 from .grid import RankGrid, parameter_counts, refined, warn_at_edge
 from .search import (
     SearchOptions,
@@ -46,6 +45,7 @@ from .search import (
     select,
     std_over_folds,
 )
+from .sources import Problems
 from .surface import HeldOut, RankPath, Terms, extended, rank_path, rotated
 
 __all__ = ["Screen", "is_worthwhile", "pruned_surface"]
@@ -76,15 +76,15 @@ def limits_of(grid: RankGrid) -> Index:
     return (N_DIRECTIONS, *(N_OUTPUT_DIRECTIONS for _ in grid.caps[1:]))
 
 
-def is_worthwhile(folds: Any, grid: RankGrid, n_penalties: int) -> bool:
+def is_worthwhile(problems: Problems, grid: RankGrid, n_penalties: int) -> bool:
     """Return whether screening is much cheaper than computing all error surfaces."""
-    n_places, n_modes = n_penalties * folds.n_candidates, len(grid.caps)
-    if n_modes not in (1, len(folds.shape)) or n_places <= 3:
+    n_places, n_modes = n_penalties * problems.n_candidates, len(grid.caps)
+    if n_modes not in (1, len(problems.shape)) or n_places <= 3:
         return False
-    directions = min(folds.max_input_rank, math.prod(folds.shape[1:]))
+    directions = min(problems.max_input_rank, math.prod(problems.shape[1:]))
     if directions > _MANY:
         return True
-    sizes = (folds.max_input_rank, *folds.shape[1:])
+    sizes = (problems.max_input_rank, *problems.shape[1:])
     pairs = zip(sizes, limits_of(grid), strict=False)
     share = math.prod(min(1.0, limit / n) for n, limit in pairs)
     return len(sizes) > 2 and n_places > _MANY_PLACES and share * _SMALLER < 1
@@ -114,12 +114,12 @@ def pruned_surface(
     bar : Progress
         Progress bar.
     """
-    if not is_worthwhile(problems.folds, grid, alphas.size):
+    if not is_worthwhile(problems, grid, alphas.size):
         return None
     visits = _Visits(problems, grid, options)
 
     def compute(more: np.ndarray) -> Screened:
-        bar.expect(problems.folds.n_folds * problems.folds.n_candidates * more.size)
+        bar.expect(problems.n_folds * problems.n_candidates * more.size)
         return visits.screen(more, bar.tick)
 
     if options.alphas is not None:
@@ -334,16 +334,6 @@ class Screen:
         return eigh_top(Z.T @ Z, min(k, T.shape[1]))[1]
 
 
-@dataclass(frozen=True, eq=False)
-class _Reduced:
-    """Problem with projected outputs, with the attributes that a path reads."""
-
-    s: Array
-    root: Callable[[float], Array]
-    T: Array
-    response_grams: Any
-
-
 def _within_outputs(path: RankPath, alphas: Sequence[float], limits: Sequence[int]) -> RankPath:
     """Project the long output modes of a problem onto leading directions, and limit the ranks."""
     xp, shape = namespace_of(path.T), path.T.shape
@@ -352,15 +342,13 @@ def _within_outputs(path: RankPath, alphas: Sequence[float], limits: Sequence[in
         min(R, limit) if size > len(alphas) * limit else R
         for R, limit, size in zip(path.both or path.ranks, limits, sizes, strict=False)
     ]
-    subspaces = "fitted" if path.fixed is None else "response"
-    T = path.T if path.scale == 1.0 else path.T * path.scale
-    problem = _Reduced(path.s, path.root, T, path.response_grams)
+    problem = path.problem
     long: list[int] = []
-    if not path.is_matrix and path.fixed is None:
+    if not path.is_matrix:
         modes = range(1, path.T.ndim)
         long = [mode for mode in modes if shape[mode] > len(alphas) * limits[mode]]
     if not long:
-        return rank_path(problem, path.held_out, tuple(ranks), subspaces)
+        return rank_path(problem, path.held_out, tuple(ranks))
     bases = [path.output_bases(path.root(alpha), ranks) for alpha in alphas]
     factors: list[Array | None] = [None] * path.T.ndim
     for mode in long:
@@ -373,16 +361,16 @@ def _within_outputs(path: RankPath, alphas: Sequence[float], limits: Sequence[in
     else:
         B = multi_mode_product(held_out.B, factors, transposed=True)
         held_out = replace(held_out, B=B)
-    T = multi_mode_product(T, factors, transposed=True)
-    return rank_path(replace(problem, T=T), held_out, tuple(ranks), subspaces)
+    T = multi_mode_product(problem.T, factors, transposed=True)
+    return rank_path(replace(problem, T=T), held_out, tuple(ranks))
 
 
 class _Visits:
     """Cache of the screens and exact errors of a search."""
 
     def __init__(self, problems: Problems, grid: RankGrid, options: SearchOptions):
-        self.problems, self.folds, self.options = problems, problems.folds, options
-        self.grid, self.n_jobs = grid, n_parallel(problems.folds, options.n_jobs)
+        self.problems, self.options = problems, options
+        self.grid, self.n_jobs = grid, n_parallel(problems, options.n_jobs)
         self.screens: dict[tuple[int, int], tuple[Screen, HeldOut]] = {}
         # Errors of ridge regression by penalty, for each fold and candidate.
         self.ridge: dict[tuple[int, int], dict[float, float]] = {}
@@ -390,24 +378,24 @@ class _Visits:
         self.min_alpha = math.inf
         self.limits = limits_of(grid)
         # If all ranks are candidates, ridge regression is one of them.
-        full = all(cap >= d for cap, d in zip(grid.caps[1:], self.folds.shape[1:], strict=False))
-        self.has_ridge = full and grid.caps[0] >= self.folds.max_input_rank
+        full = all(cap >= d for cap, d in zip(grid.caps[1:], self.problems.shape[1:], strict=False))
+        self.has_ridge = full and grid.caps[0] >= self.problems.max_input_rank
 
     def _over_folds(self, run: Callable[[int], Any]) -> list[Any]:
-        return over_folds(self.folds.n_folds, run, self.n_jobs)
+        return over_folds(self.problems.n_folds, run, self.n_jobs)
 
     def screen(self, alphas: np.ndarray, tick: Callable[[], object]) -> Screened:
         """Screen some penalties, given in the units of the user's data."""
-        folds, scaled = self.folds, scaled_penalties(alphas, self.folds)
+        problems, scaled = self.problems, scaled_penalties(alphas, self.problems)
         if float(scaled.min()) < self.min_alpha:  # a smaller penalty may need other problems
             self.min_alpha = float(scaled.min())
             self.screens.clear()
-        shape = (folds.n_candidates, alphas.size)
+        shape = (problems.n_candidates, alphas.size)
         least, ridge = np.full(shape, np.inf), np.empty(shape)
         nulls: list[float] = []
         supported = 1
-        for candidate in range(folds.n_candidates):
-            folds.prepare(candidate)
+        for candidate in range(problems.n_candidates):
+            problems.open(candidate)
             start = partial(self._start, candidate=candidate, alphas=scaled)
             errors, null, directions = zip(*self._over_folds(start), strict=True)
             nulls = nulls or list(null)  # other candidates may have own inputs
@@ -419,7 +407,7 @@ class _Visits:
                 found += zip(screened, ranks, strict=True)
                 bound = ridge[candidate, some] if self.has_ridge else math.inf
                 least[candidate, some] = np.minimum(screened, bound)
-            for _ in range(alphas.size * folds.n_folds):
+            for _ in range(alphas.size * problems.n_folds):
                 tick()
             good = [rank for error, rank in found if error <= (1 + _NEAR) * least.min()]
             if self._widen(good):
@@ -430,7 +418,7 @@ class _Visits:
         """Double the ranks of screens if good models have ranks near the largest."""
         if not ranks:
             return False
-        sizes = (self.folds.max_input_rank, *self.folds.shape[1:])
+        sizes = (self.problems.max_input_rank, *self.problems.shape[1:])
         found = tuple(
             2 * limit if limit < size and 4 * R > 3 * limit else limit
             for R, limit, size in zip(np.max(ranks, axis=0), self.limits, sizes, strict=False)
@@ -485,8 +473,7 @@ class _Visits:
         if (fold, candidate) in self.screens:
             screen, held = self.screens[fold, candidate]
             return screen.path, held
-        which = candidate, self.min_alpha, self.grid.caps, self.options.subspaces
-        path = self.problems.path(fold, *which)
+        path = self.problems.path(fold, candidate, self.min_alpha, self.grid.caps)
         return path, path.held_out
 
     def _best(self, candidate: int, alphas: np.ndarray) -> tuple[np.ndarray, list[Index]]:
@@ -517,9 +504,9 @@ class _Visits:
     def _visit(self, candidate: int, alpha: float, n_supported: int) -> Visit:
         grid, scaled = (
             self.grid.within_input_rank(n_supported),
-            scaled_alpha(alpha, self.folds.x_unit),
+            scaled_alpha(alpha, self.problems.x_unit),
         )
-        self.folds.prepare(candidate)
+        self.problems.open(candidate)
 
         def run(fold: int) -> np.ndarray:
             path, held = self._path(fold, candidate)
@@ -530,7 +517,7 @@ class _Visits:
 
         blocks = self._over_folds(run)
         mean = sum(blocks) / len(blocks)
-        at = best_index(mean, parameter_counts(self.folds.shape, grid.caps))
+        at = best_index(mean, parameter_counts(self.problems.shape, grid.caps))
         rank = tuple(i + 1 for i in at)
         fold_errors = np.array([block[at] for block in blocks])
         return Visit(np.stack(blocks), rank, float(mean[at]), fold_errors)
@@ -552,7 +539,7 @@ class _Visits:
             visit, n_seen = self.visit(found, place), n_seen + 1
             distance = max(distance, abs(visit.error - estimates[place]))
             if visit.error < least:
-                least, n = visit.error, self.folds.n_folds
+                least, n = visit.error, self.problems.n_folds
                 if self.options.selection == "1se" and n > 1:
                     room = float(visit.fold_errors.std(ddof=1)) / math.sqrt(n)
 

@@ -1,7 +1,8 @@
 """Steps of a search: error surface, choice or stack, refit, calibration (`run_search`).
 
-Each step is a function that takes records and returns a record. Linear, kernel and penalised models
-differ in their folds (`folds.Folds`) and in the structure of their coefficients (`SearchOptions`).
+Each step is a function that takes records and returns a record. Linear and kernel models differ in
+the source of their problems (`sources`) and in the structure of their coefficients
+(`SearchOptions`).
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from ..core.threads import few_threads_for, limit_threads, n_threads_for
 from ..core.warn import warn
 from ..progress import Progress, progress
 from ..streaming.budget import search_budget
-from .folds import Folds, Problems
 from .grid import MOST_ADDED, RankGrid, parameter_counts, refined, warn_at_edge
-from .intervals import Calibration, calibrate, held_out_predictions, own_noise
+from .intervals import Calibration, calibrate, own_noise
+from .sources import Problems
 from .stack import Part, Stack, find_parts, fold_gram, other_places, quadratic_form, stack_weights
 from .surface import error_surface, prepare_paths
 
@@ -86,7 +87,7 @@ class SearchOptions:
         Function from a rank, with one entry for each mode that is reduced, to its structure.
     alphas : array of shape (n_alphas,), or None
         Penalties in the units of the user's data; None scales them to the data.
-    selection, subspaces, n_jobs, verbose, fit_intercept
+    selection, n_jobs, verbose, fit_intercept
         Parameters of `HOLRRCV`. The selection is resolved: it is "stack" only if ranks can be
         mixed.
     prune : callable or None
@@ -95,8 +96,6 @@ class SearchOptions:
         Whether results have an axis for the candidates (kernels, designs of the inputs).
     by_output : bool
         Whether ridge regression chooses a penalty for each output.
-    keep_held_out : bool
-        Whether to keep the held-out predictions of the chosen model.
     """
 
     name: str
@@ -104,14 +103,12 @@ class SearchOptions:
     structure: Callable[[Index], Structure]
     alphas: np.ndarray | None = None
     selection: Any = "stack"
-    subspaces: str = "fitted"
     prune: Callable[..., Any] | None = None
     n_jobs: int | None = None
     verbose: Any = False
     fit_intercept: bool = True
     named_candidates: bool = False
     by_output: bool = False
-    keep_held_out: bool = False
 
     @property
     def stacks(self) -> bool:
@@ -137,8 +134,6 @@ class Found:
         Number of samples without any observed output.
     pilot : pair of Structure and float, or None
         Structure and penalty of the model that imputes missing entries for a mixture.
-    held_out : array of shape (n_samples, d1, ..., dp), or None
-        Held-out predictions, in the units of the scaled data.
     """
 
     choice: Choice
@@ -147,44 +142,42 @@ class Found:
     calibration: Calibration | None
     n_dropped: int = 0
     pilot: tuple[Structure, float] | None = None
-    held_out: np.ndarray | None = None
 
 
-def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choice], Any]) -> Found:
+def run_search(
+    problems: Problems, options: SearchOptions, fit_options: Callable[[Choice], Any]
+) -> Found:
     """Choose a model by cross-validation, and fit it to all data.
 
     Parameters
     ----------
-    folds : Folds
-        Folds of the data.
+    problems : Problems
+        Problems of all folds.
     options : SearchOptions
         Parameters of the search.
     fit_options : callable
         Function from a choice to the options of its fit.
     """
-    problems = Problems(folds)
-    with few_threads_for(_N_PENALTIES * search_work(folds)):
-        folds.prepare(0)
+    with few_threads_for(_N_PENALTIES * search_work(problems)):
         surface = cross_validate(problems, options)
-        results = results_of(surface, folds.shape, options)
+        results = results_of(surface, problems.shape, options)
         choice = choose(problems, surface, results, options)
-        choice = or_full_rank(choice, surface, folds, options)
-        warn_of_lost_ridge(choice, surface, results, folds, options)
-        fit = folds.refit(choice.candidate, fit_options(choice))
+        choice = or_full_rank(choice, surface, problems, options)
+        warn_of_lost_ridge(choice, surface, results, problems, options)
+        fit = problems.refit(choice.candidate, fit_options(choice))
         lowest = float(results["alphas"].min())
         prior = coefficient_prior(problems, choice, lowest, options)
         residuals = fold_residuals(problems, choice, lowest, options, prior)
         fit = fit.with_prior(prior)
-        own = own_noise(fit) if folds.y_unit == 1.0 else own_noise(fit) / folds.y_unit
-        calibration = calibrate(residuals, folds.shape[1:], own)
-        kept = held_out_predictions(residuals, folds.shape[1:]) if options.keep_held_out else None
-        return Found(choice, results, fit, calibration, held_out=kept)
+        calibration = calibrate(residuals, problems.shape[1:], own_noise(fit) / problems.y_unit)
+        return Found(choice, results, fit, calibration)
 
 
-def search_work(folds: Folds) -> float:
+def search_work(problems: Problems) -> float:
     """Return the estimated number of multiply-adds of one penalty."""
-    r, D = folds.max_input_rank, math.prod(folds.shape[1:])
-    return max(folds.n_folds, 1) * folds.n_candidates * 2 * r * D * (r + sum(folds.shape[1:]))
+    r, outputs = problems.max_input_rank, problems.shape[1:]
+    n = problems.n_folds * problems.n_candidates
+    return n * 2 * r * math.prod(outputs) * (r + sum(outputs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,16 +350,17 @@ def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
     options : SearchOptions
         Parameters of the search.
     """
-    folds, given = problems.folds, options.alphas
-    alphas = default_penalties(folds) if given is None else given
-    grid = plan_ranks(folds, options, alphas.size)
+    given = options.alphas
+    alphas = default_penalties(problems) if given is None else given
+    grid = plan_ranks(problems, options, alphas.size)
     with progress(options.name, options.verbose) as bar:
         # On an accelerator, computing all surfaces is faster than pruning.
-        if options.prune is not None and not callable(options.selection) and folds.device is None:
+        no_pruning = callable(options.selection) or problems.device is not None
+        if options.prune is not None and not no_pruning:
             surface = options.prune(problems, alphas, grid, options, bar)
             if surface is not None:
                 return surface
-        lowest = float(scaled_penalties(alphas, folds).min())
+        lowest = float(scaled_penalties(alphas, problems).min())
         compute = partial(
             compute_surface, problems, grid=grid, options=options, bar=bar, min_alpha=lowest
         )
@@ -401,37 +395,35 @@ def compute_surface(
     bar : Progress
         Progress bar.
     min_alpha : float
-        Smallest penalty of earlier calls, in the units of the scaled data. The problems that are
-        cached for this penalty are used again.
+        Smallest penalty of all calls, in the units of the scaled data.
     """
-    folds, caps = problems.folds, grid.caps
-    scaled = scaled_penalties(alphas, folds)
+    n_folds, caps = problems.n_folds, grid.caps
+    scaled = scaled_penalties(alphas, problems)
     min_alpha = min(min_alpha, float(scaled.min()))
-    shape = (folds.n_folds, folds.n_candidates, alphas.size, *caps)
+    shape = (n_folds, problems.n_candidates, alphas.size, *caps)
     fold_mse: Array = np.empty(shape)
-    if folds.device is not None:
-        xp = namespace_of(folds.device)
-        fold_mse = xp.empty(shape, dtype=xp.float64, device=device_of(folds.device))
-    bar.expect(folds.n_folds * folds.n_candidates * alphas.size)
+    if problems.device is not None:
+        xp = namespace_of(problems.device)
+        fold_mse = xp.empty(shape, dtype=xp.float64, device=device_of(problems.device))
+    bar.expect(n_folds * problems.n_candidates * alphas.size)
     nulls: list[float] = []
     supported, ridge = 1, []
 
     def run(fold: int) -> tuple[float, int, np.ndarray]:
-        path = problems.path(fold, candidate, min_alpha, caps, options.subspaces)
+        path = problems.path(fold, candidate, min_alpha, caps)
         held_out = path.held_out
         out = fold_mse[fold, candidate, ...]
         error_surface(path, held_out, scaled, caps, out=out, tick=bar.tick)
         errors = path.ridge_errors(scaled) / held_out.size if caps else np.empty(0)
         return held_out.yy / held_out.size, path.s.shape[0], errors
 
-    for candidate in range(folds.n_candidates):
-        folds.prepare(candidate)
-        if folds.device is not None and problems.keeps_all:
+    for candidate in range(problems.n_candidates):
+        problems.open(candidate)
+        if problems.device is not None and problems.keeps_all:
             # Computing the bases of all folds together uses all cores and needs one transfer.
-            which = candidate, min_alpha, caps, options.subspaces
-            paths = [problems.path(fold, *which) for fold in range(folds.n_folds)]
+            paths = [problems.path(fold, candidate, min_alpha, caps) for fold in range(n_folds)]
             prepare_paths(paths, list(map(float, scaled)))
-        done = over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))
+        done = over_folds(n_folds, run, n_parallel(problems, options.n_jobs))
         null, directions, errors = zip(*done, strict=True)
         # Other candidates may have own inputs, whose part is subtracted from their outputs.
         nulls = nulls or list(null)
@@ -441,9 +433,9 @@ def compute_surface(
     return Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, by_ridge)
 
 
-def default_penalties(folds: Any) -> np.ndarray:
+def default_penalties(problems: Problems) -> np.ndarray:
     """Return penalties scaled to the data, in the units of the user's data and finite."""
-    alphas, unit = folds.default_alphas(), folds.x_unit
+    alphas, unit = problems.default_alphas(), problems.x_unit
     if unit == 1.0:
         return alphas
     with np.errstate(over="ignore", divide="ignore"):
@@ -452,18 +444,18 @@ def default_penalties(folds: Any) -> np.ndarray:
     return found[np.sort(np.unique(found, return_index=True)[1])]
 
 
-def scaled_penalties(alphas: np.ndarray, folds: Any) -> np.ndarray:
+def scaled_penalties(alphas: np.ndarray, problems: Problems) -> np.ndarray:
     """Convert penalties to the units of the scaled data."""
-    return np.array([scaled_alpha(a, folds.x_unit) for a in alphas])
+    return np.array([scaled_alpha(a, problems.x_unit) for a in alphas])
 
 
-def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> RankGrid:
+def plan_ranks(problems: Problems, options: SearchOptions, n_alphas: int) -> RankGrid:
     """Return the grid of ranks that fits into memory with all penalties that may be tried."""
     if options.alphas is None:
         n_alphas += MOST_ADDED
     # Number of arrays of the size of a surface in the results of each penalty.
-    kept = folds.n_candidates * (folds.n_folds + 2)
-    grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
+    kept = problems.n_candidates * (problems.n_folds + 2)
+    grid = options.grid(problems.shape).within_input_rank(problems.max_input_rank)
     return grid.within_budget(n_alphas * kept, search_budget())
 
 
@@ -475,13 +467,13 @@ def over_folds(n_folds: int, run: Callable[[int], Any], n_jobs: int) -> list[Any
         )
 
 
-def n_parallel(folds: Any, n_jobs: int | None) -> int:
+def n_parallel(problems: Problems, n_jobs: int | None) -> int:
     """Return the number of folds to run in parallel; by default, it depends on their size."""
-    if n_jobs is not None or effective_n_jobs(None) > 1 or folds.device is not None:
+    if n_jobs is not None or effective_n_jobs(None) > 1 or problems.device is not None:
         n = effective_n_jobs(n_jobs)
     else:
-        n = n_threads_for(search_work(folds))
-    return max(1, min(n, folds.n_folds))
+        n = n_threads_for(search_work(problems))
+    return max(1, min(n, problems.n_folds))
 
 
 # ---------------------------------------------------------------- results
@@ -634,38 +626,40 @@ def choose(
     options : SearchOptions
         Parameters of the search.
     """
-    index, error = surface.select(results, options, problems.folds.n_folds)
+    index, error = surface.select(results, options, problems.n_folds)
     single = single_choice(index, results, options, error)
     if not (options.stacks and surface.grid.caps):
         return single
     return stacked(problems, surface, single, results["n_parameters"], options)
 
 
-def has_full_rank(folds: Any, options: SearchOptions) -> bool:
+def has_full_rank(problems: Problems, options: SearchOptions) -> bool:
     """Return whether full rank, which is ridge regression, is a candidate of the user's grid."""
-    grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
-    full = full_rank(folds, folds.max_input_rank, len(grid.caps))
+    grid = options.grid(problems.shape).within_input_rank(problems.max_input_rank)
+    full = full_rank(problems, problems.max_input_rank, len(grid.caps))
     return all(map(ge, grid.caps, full))
 
 
-def full_rank(folds: Any, n_inputs: int, n_modes: int) -> Index:
+def full_rank(problems: Problems, n_inputs: int, n_modes: int) -> Index:
     """Return the full rank of a matrix or of a tensor.
 
     Parameters
     ----------
-    folds : Folds
-        Folds of the data.
+    problems : Problems
+        Problems of all problems.
     n_inputs : int
         Number of input directions.
     n_modes : int
         Number of modes that are reduced.
     """
-    outputs = folds.shape[1:] if n_modes > 1 else (math.prod(folds.shape[1:]),)
+    outputs = problems.shape[1:] if n_modes > 1 else (math.prod(problems.shape[1:]),)
     sizes = (n_inputs, *outputs)
     return RankGrid(sizes).within_others(sizes).caps[:n_modes]
 
 
-def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOptions) -> Choice:
+def or_full_rank(
+    choice: Choice, surface: Surface, problems: Problems, options: SearchOptions
+) -> Choice:
     """Choose ridge regression if it is better and only the memory budget excluded full rank.
 
     The errors of ridge regression do not need an error surface. Full rank therefore stays a
@@ -679,21 +673,21 @@ def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOp
         Choice among the ranks of the surface.
     surface : Surface
         Error surface.
-    folds : Folds
-        Folds of the data.
+    problems : Problems
+        Problems of all problems.
     options : SearchOptions
         Parameters of the search.
     """
     if options.selection not in ("stack", "min") or surface.ridge_errors is None:
         return choice
-    grid = options.grid(folds.shape).within_input_rank(folds.max_input_rank)
+    grid = options.grid(problems.shape).within_input_rank(problems.max_input_rank)
     capped = surface.grid.caps != grid.within_input_rank(surface.n_supported).caps
-    if not (capped and has_full_rank(folds, options) and surface.ridge_mse < choice.error):
+    if not (capped and has_full_rank(problems, options) and surface.ridge_mse < choice.error):
         return choice
     best = np.unravel_index(int(np.argmin(surface.ridge_errors)), surface.ridge_errors.shape)
     if choice.stack is not None and best[0] == choice.candidate:
         return choice
-    structure = options.structure(full_rank(folds, folds.shape[0], len(grid.caps)))
+    structure = options.structure(full_rank(problems, problems.shape[0], len(grid.caps)))
     alpha = float(surface.alphas[best[1]])
     return Choice(
         choice.index, int(best[0]), alpha, structure, surface.ridge_mse, choice.single_error
@@ -701,20 +695,24 @@ def or_full_rank(choice: Choice, surface: Surface, folds: Any, options: SearchOp
 
 
 def warn_of_lost_ridge(
-    choice: Choice, surface: Any, results: dict[str, Any], folds: Any, options: SearchOptions
+    choice: Choice,
+    surface: Any,
+    results: dict[str, Any],
+    problems: Problems,
+    options: SearchOptions,
 ) -> None:
     """Warn if `max_rank` excludes ridge regression, which is much better.
 
     The parameters are those of `or_full_rank`, and the entries of `cv_results_`.
     """
-    if surface.ridge_errors is None or not surface.grid.caps or has_full_rank(folds, options):
+    if surface.ridge_errors is None or not surface.grid.caps or has_full_rank(problems, options):
         return
     error, ridge = choice.error, surface.ridge_mse
     if not options.stacks:
         error = min(error, float(np.nanmin(results["mean_mse"])))
     if not ridge < (1 - _LOST) * error:
         return
-    unit = folds.y_unit * folds.y_unit
+    unit = problems.y_unit * problems.y_unit
     warn(
         f"max_rank limits the ranks to {surface.grid.caps}, with a held-out error of "
         f"{error * unit:.4g}. Ridge regression, which has full rank, has {ridge * unit:.4g}. "
@@ -765,7 +763,7 @@ def stacked(
     options : SearchOptions
         Parameters of the search.
     """
-    folds, candidate, alphas = problems.folds, single.candidate, surface.alphas
+    folds, candidate, alphas = problems, single.candidate, surface.alphas
     place, *ranks = single.index[len(single.index) - n_parameters.ndim - 1 :]
     others: list[int] = []
     ridge: dict[int, float] = {}
@@ -776,10 +774,10 @@ def stacked(
     best = (place, *(i + 1 for i in ranks))
     parts = find_parts(errors, n_parameters, best, others, ridge)
     scaled = scaled_penalties(alphas, folds)
-    folds.prepare(candidate)
+    problems.open(candidate)
 
     def gram(fold: int) -> tuple[np.ndarray, dict[float, Tucker]]:
-        which = candidate, float(scaled.min()), surface.grid.caps, options.subspaces
+        which = candidate, float(scaled.min()), surface.grid.caps
         path = problems.path(fold, *which)
         B, directions = fold_gram(path, parts, scaled)
         if not problems.keeps_all:
@@ -917,17 +915,18 @@ def coefficient_prior(
     so that other inputs have directions outside their span. Otherwise the result is None, and the
     ratio that the penalty implies is used. The parameters are those of `fold_residuals`.
     """
-    folds, lowest = problems.folds, scaled_alpha(min_alpha, problems.folds.x_unit)
-    if not 1 < folds.n_training <= folds.shape[0] + options.fit_intercept:
+    lowest, n_inputs = scaled_alpha(min_alpha, problems.x_unit), problems.shape[0]
+    if not 1 < problems.n_training <= n_inputs + options.fit_intercept:
         return None
     # One fold has most of the data and is enough if the problems would have to be computed again.
-    n_folds = folds.n_folds if problems.keeps_all else 1
-    found = [problems(k, choice.candidate, lowest)[0] for k in range(n_folds)]
+    n_folds = problems.n_folds if problems.keeps_all else 1
+    problems.open(choice.candidate)
+    found = [problems.at(k, choice.candidate, lowest).problem.spectral for k in range(n_folds)]
     most = max(problem.s.shape[0] for problem in found)
     # Folds can differ in size by one sample, and centring removes one direction.
-    slack = options.fit_intercept + (n_folds < folds.n_folds)
-    independent = folds.n_training <= most + slack
-    return prior_ratio(found) if independent and most < folds.shape[0] else None
+    slack = options.fit_intercept + (n_folds < problems.n_folds)
+    independent = problems.n_training <= most + slack
+    return prior_ratio(found) if independent and most < n_inputs else None
 
 
 def fold_residuals(
@@ -952,19 +951,20 @@ def fold_residuals(
     prior : float, optional
         Argument of `Fit.with_prior`.
     """
-    folds, alpha = problems.folds, scaled_alpha(choice.alpha, problems.folds.x_unit)
-    lowest = scaled_alpha(min_alpha, folds.x_unit)
-    folds.prepare(choice.candidate)
+    x_unit, n_inputs = problems.x_unit, problems.shape[0]
+    alpha, lowest = scaled_alpha(choice.alpha, x_unit), scaled_alpha(min_alpha, x_unit)
+    problems.open(choice.candidate)
 
     def run(fold: int) -> Any:
         structure = choice.structure_of_fold(fold)
-        problem = problems(fold, choice.candidate, lowest)[0].at(alpha)
+        training = problems.at(fold, choice.candidate, lowest).problem
+        problem = training.spectral.at(alpha)
         if isinstance(structure, Mixture):
-            mixture, known = structure.in_units(folds.x_unit), choice.fold_directions[fold]
-            found = mixture.approximate(problem, folds.shape[0], known=known)
+            mixture, known = structure.in_units(x_unit), choice.fold_directions[fold]
+            found = mixture.approximate(problem, n_inputs, known=known)
         else:
-            found = structure.approximate(problem, folds.shape[0])
+            found = structure.approximate(problem, n_inputs)
         fit = fit_approximation(problem, found, options.fit_intercept)
-        return folds.residuals(fold, choice.candidate, fit.with_prior(prior))
+        return problems.residuals(fold, training, fit.with_prior(prior))
 
-    return over_folds(folds.n_folds, run, n_parallel(folds, options.n_jobs))
+    return over_folds(problems.n_folds, run, n_parallel(problems, options.n_jobs))

@@ -319,18 +319,18 @@ def error_surface(
     return surface
 
 
-def rank_path(problem: Any, held_out: Any, ranks: tuple[int, ...], subspaces: str) -> RankPath:
+def rank_path(problem: Spectral, held_out: Any, ranks: tuple[int, ...]) -> RankPath:
     """Return the path of a problem, which uses the shorter side of the unfolded problem.
 
     Parameters
     ----------
     problem : Spectral
-        Training problem, or an object with its attributes `s`, `root`, `T` and `response_grams`.
-    held_out, ranks, subspaces
+        Training problem.
+    held_out, ranks
         Parameters of `RankPath`.
     """
     is_tall = problem.T.shape[0] > _rest(problem.T.shape, 0)
-    return (OutputSidePath if is_tall else RankPath)(problem, held_out, ranks, subspaces)
+    return (OutputSidePath if is_tall else RankPath)(problem, held_out, ranks)
 
 
 class RankPath:
@@ -346,35 +346,28 @@ class RankPath:
         Held-out data.
     ranks : tuple of int
         Largest rank of each mode that is reduced, input mode first.
-    subspaces : {"fitted", "response"}
-        Data that determine the output subspaces.
     """
 
-    def __init__(self, problem: Any, held_out: Any, ranks: tuple[int, ...], subspaces: str) -> None:
-        self.s, self.root, self.response_grams = problem.s, problem.root, problem.response_grams
+    def __init__(self, problem: Spectral, held_out: Any, ranks: tuple[int, ...]) -> None:
+        self.problem, self.s = problem, problem.s
         self.scale = safe_scale(problem.T)
         self.T = problem.T if self.scale == 1.0 else problem.T / self.scale
         self.held_out, self.yy = held_out, held_out.yy
         # Singular values beyond the product of the sizes of the other modes are zero.
         rest = [_rest(self.T.shape, mode) for mode in range(len(ranks))]
-        fitted = [subspaces == "fitted" or mode == 0 for mode in range(len(ranks))]
-        self.ranks = [
-            min(R, d, n) if free else R
-            for R, d, n, free in zip(ranks, self.T.shape, rest, fitted, strict=False)
-        ]
+        self.ranks = [min(some) for some in zip(ranks, self.T.shape, rest, strict=False)]
         self.is_matrix = len(ranks) < self.T.ndim
         self.both: tuple[int, int] | None = None
-        self.fixed = None
-        if not all(fitted):
-            assert self.response_grams is not None
-            pairs = zip(self.response_grams, self.ranks[1:], strict=True)
-            self.fixed = [eigh_top(G, R)[1] for G, R in pairs]
-        elif len(ranks) == self.T.ndim == 2:
+        if len(ranks) == self.T.ndim == 2:
             # The fit of rank (R0, R1) is the matrix fit of rank min(R0, R1).
             self.is_matrix, self.both = True, (self.ranks[0], self.ranks[1])
             self.ranks = [min(self.ranks)]
         self.found: dict[float, list[Array]] = {}
         self.room = 8 * math.prod(self.T.shape)  # bytes of bases that are kept on the host
+
+    def root(self, alpha: float) -> Array:
+        """Return ``sqrt(s^2 + alpha)``."""
+        return self.problem.root(alpha)
 
     def prepare(self, alphas: Sequence[float]) -> None:
         """Compute the bases of many penalties together, if that is faster than one by one."""
@@ -386,7 +379,7 @@ class RankPath:
         Return an empty list if the bases are computed one by one: for long modes and, on the host,
         for all but small problems.
         """
-        free = range(1 if self.fixed is not None else len(self.ranks))
+        free = range(len(self.ranks))
         sizes, here = self.T.shape, on_host(self.T)
         most = _SMALL_ROWS if here else _HOST_ROWS
         if max((sizes[i] for i in free), default=0) > most:
@@ -549,8 +542,6 @@ class RankPath:
     def output_bases(self, root: Array, ranks: Sequence[int] | None = None) -> list[Array]:
         """Return the bases of the output modes; `ranks` has the rank of the input mode first."""
         ranks = self.ranks if ranks is None else ranks
-        if self.fixed is not None:
-            return [U[:, :R] for U, R in zip(self.fixed, ranks[1:], strict=True)]
         xp, d = namespace_of(self.T), self.s / root
         Z = None
         bases = []
