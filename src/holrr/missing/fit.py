@@ -153,8 +153,7 @@ def _with_observed_residuals(found: Completion, data: Samples) -> Whitened:
         seen = ~np.isnan(residual)
         squares += np.tensordot(w, np.where(seen, residual, 0.0) ** 2, 1)
         weights += np.tensordot(w, seen, 1)
-    assert problem.hat is not None
-    return replace(problem, hat=replace(problem.hat, residuals=squares, weight=weights))
+    return replace(problem, residuals=squares, weight=weights)
 
 
 # ---------------------------------------------------------------- batches
