@@ -275,6 +275,10 @@ class InputMap:
         Y = part.Y if self.own is None else self.own.leave(part.X, part.Y)
         return replace(part, X=self(part.X), Y=Y)
 
+    def of(self, data: Any) -> Any:
+        """Return the samples or the moments of the features."""
+        return self.moments(data) if isinstance(data, CentredMoments) else self.samples(data)
+
     def positions(self, ranks: Sequence[Ranks | None]) -> np.ndarray:
         """Return the positions of the features of the leading directions of each mode."""
         found, start = [], 0

@@ -1819,7 +1819,7 @@ def expand_found(found: Found, known: KnownOutputs) -> Found:
         noise = known.put_known(calibration.noise)
         calibration = replace(calibration, noise=noise, quantiles=kept, errors=None)
     held_out = None if found.held_out is None else known.put_known(found.held_out)
-    fit = known.expand(found.fit)
+    fit = known.undo(found.fit)
     return replace(found, fit=fit, calibration=calibration, held_out=held_out)
 
 
