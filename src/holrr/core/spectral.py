@@ -246,12 +246,9 @@ class Whitened:
             Degrees of freedom of the fit, divided by those of the ridge fit.
         """
         return {
-            "form": self.factor.form,
+            **self.factor.kept(),
             "alpha": self.alpha,
-            "mean": self.factor.mean,
             "weight": float(np.max(self.weight)),
-            "root": self.factor.root_outside,
-            "factor": self.factor.matrix(),
             "trace": self.factor.trace(),
             "unit": 1.0,
             "share": share,
@@ -279,24 +276,20 @@ def _parts(Z: Array, V: Tucker) -> Iterator[tuple[Any, Array, Array]]:
 
 
 class Factor(Protocol):
-    """A square root L of ``X'X + alpha I``: its inverse maps mode-0 coordinates to coefficients.
-
-    A factor has a `form`, the kind of its `matrix` (see `leverage`), the centre `mean` of the
-    inputs of this matrix, and the number of eigenvalues of ``X'X``, `n_directions`. `root_outside`
-    is ``sqrt(lam + alpha)`` if inputs can have other directions than those of the matrix.
-    """
+    """A square root L of ``X'X + alpha I``: its inverse maps mode-0 coordinates to coefficients."""
 
     @property
-    def form(self) -> str: ...
-    @property
-    def mean(self) -> Array: ...
-    @property
-    def n_directions(self) -> int: ...
-    @property
-    def root_outside(self) -> Array | None: ...
+    def n_directions(self) -> int:
+        """Number of eigenvalues of ``X'X``."""
 
-    def matrix(self) -> Array:
-        """Return the matrix from which leverages are computed."""
+    def kept(self) -> dict[str, Any]:
+        """Return what leverages are computed from: "form", "factor", "mean" and "root".
+
+        The form is "map" for a map B from centred inputs to coordinates whose squares add up to the
+        leverage, "cholesky" for the Cholesky factor L of ``X'X + alpha I``, and "gram" for that of
+        ``K + alpha I``. The mean is the centre of the inputs. The root is ``sqrt(lam + alpha)``, or
+        None if inputs have no other directions than those of B.
+        """
 
     def lift(self, M: Array) -> Array:
         """Map columns of mode-0 coordinates, (r, k), to coefficients, (n_features, k)."""
@@ -308,7 +301,7 @@ class Factor(Protocol):
         """Return the numerical rank of the inputs."""
 
     def trace(self) -> float | None:
-        """Return ``sum lam / (lam + alpha)``, or None if it has to be computed from `matrix`."""
+        """Return ``sum lam / (lam + alpha)``, or None if it follows from the Cholesky factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,24 +325,19 @@ class SpectralFactor:
     mean: Array
     is_kernel: bool = False
 
-    form = "map"
-
     @property
     def n_directions(self) -> int:
         """Number of eigenvalues."""
         return self.basis.shape[1]
 
-    @property
-    def root_outside(self) -> Array | None:
-        """``sqrt(lam + alpha)``, if inputs can have other directions."""
+    def kept(self) -> dict[str, Any]:
+        """Return the map from centred inputs to coordinates, and its root."""
         m, r = self.basis.shape
-        return self.root if self.is_kernel or r < m else None
+        root = self.root if self.is_kernel or r < m else None
+        return {"form": "map", "factor": self.matrix(), "mean": self.mean, "root": root}
 
     def matrix(self) -> Array:
-        """Return the map from centred inputs to coordinates whose squares add up to leverages.
-
-        Its product with mode-0 coordinates are coefficients.
-        """
+        """Return the map from mode-0 coordinates to coefficients."""
         return self.basis / self.root
 
     def lift(self, M: Array) -> Array:
@@ -390,17 +378,14 @@ class CholeskyFactor:
     alpha: float
     mean: Array
 
-    form = "cholesky"
-    root_outside = None
-
     @property
     def n_directions(self) -> int:
         """Number of eigenvalues."""
         return self.L.shape[0]
 
-    def matrix(self) -> Array:
+    def kept(self) -> dict[str, Any]:
         """Return the Cholesky factor."""
-        return self.L
+        return {"form": "cholesky", "factor": self.L, "mean": self.mean, "root": None}
 
     def lift(self, M: Array) -> Array:
         """Map columns of mode-0 coordinates to coefficients."""

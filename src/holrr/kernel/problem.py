@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
@@ -270,23 +271,16 @@ class DualFactor:
 
     solved: _Solved
 
-    form = "gram"
-    root_outside = None
-
-    @property
-    def mean(self) -> Array:
-        """Centre of the kernel values."""
-        return self.solved.G.mean
-
     @property
     def n_directions(self) -> int:
         """Number of samples with weight."""
         root = self.solved.G.root
         return self.solved.L.shape[0] if root is None else int((to_numpy(root) > 0).sum())
 
-    def matrix(self) -> Array:
-        """Return the Cholesky factor of ``K + alpha I``."""
-        return self.solved.L
+    def kept(self) -> dict[str, Any]:
+        """Return the Cholesky factor of ``K + alpha I``, and the centre of the kernel values."""
+        solved = self.solved
+        return {"form": "gram", "factor": solved.L, "mean": solved.G.mean, "root": None}
 
     def lift(self, M: Array) -> Array:
         """Return `M`, which are dual coefficients."""

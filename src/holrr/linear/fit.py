@@ -80,8 +80,6 @@ _COMPLETE_OUTPUTS = (
 )
 
 Data = Samples | Stream | CentredMoments
-# A step returns the changed data, the options for them, and the change, or None for no change.
-Step = Callable[..., tuple[Any, "LinearOptions", Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +180,10 @@ class Change(Protocol):
         """Return the fit to the data before the change, from a fit to the changed data."""
 
 
+# A step returns the changed data, the options for them, and the change, or None for no change.
+Step = Callable[..., tuple[Any, LinearOptions, Change | None]]
+
+
 def fit_data(
     data: Samples | Stream,
     options: LinearOptions,
@@ -241,7 +243,7 @@ def fit_moments(
 
 def _fit(data: Data, options: LinearOptions, steps: Sequence[Step]) -> tuple[Fit, int]:
     """Change the data, fit them, and undo the changes; also count the samples that are left out."""
-    changes: list[Any] = []
+    changes: list[Change] = []
     for step in steps:
         data, options, change = step(data, options)
         changes += [] if change is None else [change]

@@ -154,7 +154,7 @@ class _RotatedFold:
         products: InputProducts,
         alphas: np.ndarray,
     ) -> None:
-        self.full: InputMap = design.map_of(lambda: products, products.V)
+        self.full: InputMap = design.map_of(products, products.V)
         self.data, self.alphas = data, alphas
         moments, samples = data.moments(fold), data.samples(fold)
         self.seen: CentredMoments | Samples
