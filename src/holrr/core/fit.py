@@ -275,38 +275,25 @@ def fit_by_output(problem: Spectral, alphas: np.ndarray, fit_intercept: bool) ->
     All outputs share one leverage, which is that of the geometric mean of the penalties. Degrees of
     freedom and noise are computed for each output.
     """
-    xp, s, shape = namespace_of(problem.s), problem.s, tuple(problem.T.shape[1:])
-    T = unfold(problem.T, 0)
-    a = asarray_like(np.reshape(alphas, (1, -1)), T, dtype=T.dtype)
-    squares = (s * s)[:, None]
-    shrink = squares / (squares + a)  # (r, D)
-    W, basis = T * shrink / s[:, None], problem.basis
-    if not is_smaller_factored(basis.shape[0], tuple(W.shape)):
-        W, basis = basis @ W, None
-    coef = Tucker(xp.reshape(W, (W.shape[0], *shape)), (basis, *(None,) * len(shape)))
-    explained = xp.sum(T * T * shrink, axis=0)
-    root = None
-    if problem.squares is not None:
-        left = xp.sum(T * T * shrink * (2 - shrink), axis=0)
-        rss = xp.clip(problem.squares - xp.reshape(left, shape), 0.0, None)
-        root = xp.sqrt(problem.density * rss)
+    xp, s, T = namespace_of(problem.s), problem.s, problem.T
+    rows = (-1, *(1,) * (T.ndim - 1))
     positive = alphas[alphas > 0]
     common = float(np.exp(np.log(positive).mean())) if positive.size else 0.0
-    trace = to_numpy(xp.reshape(xp.sum(shrink, axis=0), shape))
-    objective = max(problem.syy - float(xp.sum(explained)), 0.0)
-    return Fit(
-        tucker=coef,
-        intercept=intercept_of(coef, problem),
-        solver=problem.solver,
-        dtype=problem.dtype,
+    squares = xp.reshape(s * s, rows)
+    shrink = squares / (squares + asarray_like(alphas, T, dtype=T.dtype))  # (r, d1, ..., dp)
+    # In the coordinates of the common penalty, whose hat matrix has the leverage of all outputs.
+    V = T * shrink * xp.reshape(problem.root(common) / s, rows)
+    found = Approximation(Tucker(V, (None,) * T.ndim), 0.0, (0.0,), ())
+    fit = fit_approximation(problem.at(common), found, fit_intercept)
+    explained = float(xp.sum(T * T * shrink))
+    objective = max(problem.syy - explained, 0.0)
+    trace = to_numpy(xp.sum(shrink, axis=0))
+    return replace(
+        fit,
         objective=objective,
         lower_bound=objective,
-        energy=float(xp.sum(explained)),
-        spectra=[],
-        hat={**problem.at(common).kept(1.0), "trace": trace, "intercept": fit_intercept},
-        rss_root=root,
-        weight=problem.weight,
-        mean_x=problem.mean_x,
+        energy=explained,
+        hat={**(fit.hat or {}), "trace": trace},
     )
 
 
