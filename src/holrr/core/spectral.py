@@ -552,15 +552,22 @@ def cholesky_problem(m: CentredMoments, alpha: float, min_rcond: float) -> White
         alpha,
         norm,
         _residual(m.syy, norm),
-        mean_x=m.mean_x,
-        mean_y=m.mean_y,
-        response_grams=m.response_grams,
         solver="cholesky",
-        dtype=m.dtype,
-        weight=m.n_effective,
-        density=m.n_effective / m.weight,
-        squares=m.squares,
+        **_statistics(m),
     )
+
+
+def _statistics(m: CentredMoments) -> dict[str, Any]:
+    """Return the statistics of moments that a problem has."""
+    return {
+        "mean_x": m.mean_x,
+        "mean_y": m.mean_y,
+        "response_grams": m.response_grams,
+        "dtype": m.dtype,
+        "weight": m.n_effective,
+        "density": m.n_effective / m.weight,
+        "squares": m.squares,
+    }
 
 
 def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None) -> Spectral:
@@ -586,20 +593,7 @@ def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None)
             f"use fit with X in memory, which does not square the condition number, or a larger "
             f"alpha, or leave out inputs that depend on each other."
         )
-    return Spectral(
-        s=s,
-        T=T,
-        basis=P,
-        syy=m.syy,
-        mean_x=m.mean_x,
-        mean_y=m.mean_y,
-        response_grams=m.response_grams,
-        solver="eigh",
-        dtype=m.dtype,
-        weight=m.n_effective,
-        density=m.n_effective / m.weight,
-        squares=m.squares,
-    )
+    return Spectral(s, T, P, m.syy, solver="eigh", **_statistics(m))
 
 
 def _decomposed(m: CentredMoments) -> tuple[Array, Array, Array, Array]:
@@ -655,16 +649,22 @@ def whiten_arrays(
     The solver uses the moments if there are more samples than features and the normal equations
     keep half of the digits. It decomposes a wide or ill-conditioned `X` directly.
     """
-    m = None
-    if X.shape[0] >= X.shape[1]:
-        m = _safe_moments(X, Y, w, fit_intercept, response_grams)
-    if m is not None and prefers_cholesky(m):
-        problem = cholesky_problem(m, alpha, half_of_the_digits(m.dtype))
-        if problem is not None:
-            return problem
-        m = None
     how = {"fit_intercept": fit_intercept, "response_grams": response_grams}
-    return _spectral_from(m, X, Y, w, min_alpha=alpha, **how).at(alpha, alone=True)
+    problem, d0 = None, X.shape[1]
+    if X.shape[0] >= d0:
+        # A pass with its own threads leaves little work for BLAS threads.
+        rest = d0**2 * (d0 + math.prod(Y.shape[1:]))
+        with few_threads_for(rest if n_shares(Y, d0) > 1 else math.inf):
+            m = _safe_moments(X, Y, w, **how)
+            m = m if m is None or is_numpy_array(X) else m.to_host_if_small()
+            if m is not None and prefers_cholesky(m):
+                problem = cholesky_problem(m, alpha, half_of_the_digits(m.dtype))
+            elif m is not None:
+                spectral = _accurate(m, alpha)
+                problem = None if spectral is None else spectral.at(alpha, alone=True)
+    if problem is not None:
+        return problem
+    return spectral_from_arrays(X, Y, w, min_alpha=alpha, **how).at(alpha, alone=True)
 
 
 def spectral_from_samples(
@@ -681,36 +681,28 @@ def spectral_from_samples(
     ``X'X`` is decomposed if there are more samples than features and its condition number allows
     it, and `X` otherwise.
     """
-    m = None
-    if X.shape[0] >= X.shape[1]:
-        m = _safe_moments(X, Y, w, fit_intercept, response_grams)
     how = {"fit_intercept": fit_intercept, "response_grams": response_grams}
-    return _spectral_from(m, X, Y, w, min_alpha=min_alpha, **how)
+    m = _safe_moments(X, Y, w, **how) if X.shape[0] >= X.shape[1] else None
+    problem = None if m is None else _accurate(m, min_alpha)
+    if problem is not None:
+        return problem
+    return spectral_from_arrays(X, Y, w, min_alpha=min_alpha, **how)
 
 
 def _safe_moments(
-    X: Array, Y: Array, w: Array | None, fit_intercept: bool, response_grams: bool
+    X: Array, Y: Array, w: Array | None, *, fit_intercept: bool, response_grams: bool
 ) -> CentredMoments | None:
     """Return the moments, or None if a product of the data can have overflowed or underflowed."""
-    # A pass with its own threads leaves little work for BLAS threads.
-    rest = X.shape[1] ** 2 * (X.shape[1] + math.prod(Y.shape[1:]))
-    with few_threads_for(rest if n_shares(Y, X.shape[1]) > 1 else math.inf):
-        m = CentredMoments.from_checked(X, Y, w, response_grams)
-        m = m if is_numpy_array(X) else m.to_host_if_small()
-        m = m if fit_intercept else m.about_zero()
+    m = CentredMoments.from_checked(X, Y, w, response_grams)
+    m = m if fit_intercept else m.about_zero()
     trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
     return m if 1e-200 < trace < 1e200 and 1e-200 < m.syy < 1e200 else None
 
 
-def _spectral_from(
-    m: CentredMoments | None, X: Array, Y: Array, w: Array | None, *, min_alpha: float, **how: Any
-) -> Spectral:
-    """Return the problem for all penalties, from moments if they keep the digits."""
-    if m is not None:
-        problem = spectral_from_moments(m)
-        if keeps_digits(problem.s, min_alpha, m.n_features, m.dtype):
-            return problem
-    return spectral_from_arrays(X, Y, w, min_alpha=min_alpha, **how)
+def _accurate(m: CentredMoments, min_alpha: float) -> Spectral | None:
+    """Return the problem of moments, or None if ``X'X`` has lost too many digits."""
+    problem = spectral_from_moments(m)
+    return problem if keeps_digits(problem.s, min_alpha, m.n_features, m.dtype) else None
 
 
 def spectral_from_arrays(
