@@ -330,7 +330,8 @@ class TensorRegressor(
         >>> model.predict([[3.0]]).round(6), round(model.score(X, Y), 6)
         (array([[8., 2.]]), 1.0)
         """
-        check_is_fitted(self)
+        if "tucker_" not in vars(self):  # scikit-learn's check also computes the tags
+            check_is_fitted(self)
         if return_std:
             self._check_noise()
         checked = validate_inputs(self, X, sparse=True)

@@ -105,6 +105,15 @@ def test_samples_without_observed_outputs_are_dropped(model):
     assert np.isfinite(some.predict(X)).all()
 
 
+def test_dropped_samples_are_counted_with_blocks_and_refinement():
+    X, Y = toy()
+    Y[[4, 9]] = np.nan
+    half = X.shape[1] // 2
+    blocks = {"a": list(range(half)), "b": list(range(half, X.shape[1]))}
+    how = {"blocks": blocks, "alpha": {"a": 0.5, "b": 0.1}, "refine": True}
+    assert HOLRR(2, missing="ignore", **how).fit(X, Y).n_dropped_ == 2
+
+
 def test_missing_scalar_targets_are_dropped():
     X, y = toy(shape=())
     y[[3, 7]] = np.nan

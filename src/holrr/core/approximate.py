@@ -23,9 +23,8 @@ approximation of higher-order tensors. SIAM Journal on Matrix Analysis and Appli
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Protocol
 
@@ -62,8 +61,8 @@ from .tensor import (
 )
 
 __all__ = ["Approximation", "FullRank", "MatrixRank", "MultilinearRank", "RankSpec", "Structure"]
-__all__ += ["Whole", "bases_from_grams", "check_matrix_rank", "check_rank", "hooi", "hosvd"]
-__all__ += ["leading_pairs", "safe_scale"]
+__all__ += ["Whole", "check_matrix_rank", "check_rank", "hooi", "hosvd", "leading_pairs"]
+__all__ += ["safe_scale"]
 
 # The rank of one mode: a number of directions, or a share of the mode's energy.
 RankSpec = int | float
@@ -132,13 +131,20 @@ class Whole:
     grams: tuple[Array, ...]  # Gram matrices of the output modes, (d_i, d_i)
 
 
+class HasRank(Protocol):
+    """A record that knows the numerical rank of the inputs, such as `Factor`."""
+
+    def input_rank(self) -> int:
+        """Return the number of input directions that the data support."""
+
+
 @np.errstate(over="ignore")  # if squares overflow, only the bounds become infinite
 def hosvd(
     Z: Array,
     rank: Sequence[RankSpec],
     *,
-    input_rank: Callable[[], int] | None = None,
-    output_bases: Sequence[Callable[[int, bool], Array | None]] | None = None,
+    inputs: HasRank | None = None,
+    output_grams: Sequence[Array] | None = None,
     modes: Sequence[int] | None = None,
     rotate: bool = False,
     norm: float | None = None,
@@ -151,12 +157,12 @@ def hosvd(
     Z : array of shape (r, d1, ..., dp)
     rank : sequence of p + 1 ints or floats
         Number of directions to keep in each mode, or the share of its energy.
-    input_rank : callable, optional
-        Returns the number of input directions that the data support. It is called only if the
-        input mode of Z does not have the requested rank numerically.
-    output_bases : sequence of p callables, optional
-        Functions of a rank R_i and `rotate` that return the basis, of shape (d_i, R_i), onto which
-        output mode i is projected. The default is the leading singular vectors of Z.
+    inputs : Factor, optional
+        Its ``input_rank()`` is the number of input directions that the data support. It is computed
+        only if the input mode of Z does not have the requested rank numerically.
+    output_grams : sequence of p arrays of shape (d_i, d_i), optional
+        Matrices whose leading eigenvectors the output modes are projected onto. The default is the
+        leading singular vectors of Z.
     modes : sequence of int, optional
         Modes to project; all modes by default. Other modes are unchanged.
     rotate : bool
@@ -181,16 +187,21 @@ def hosvd(
     found = [_Mode(None, np.empty(0), 0.0)] * Z.ndim
     for mode, R in enumerate(rank):
         if mode in wanted and (mode > 0 or whole is None):
-            supported = input_rank if mode == 0 else None
-            found[mode] = _mode(T, mode, R, supported, rotate, total, grams.get(mode))
+            found[mode] = _mode(
+                T, mode, R, inputs if mode == 0 else None, rotate, total, grams.get(mode)
+            )
     if whole is not None:
         found[0] = _leading_rows(T, whole.spectrum, total)
     bases = [m.basis for m in found]
     if not is_numpy_array(Z):
         bases = all_to_device_of(bases, Z)
-    if output_bases is not None:
+    if output_grams is not None:
         ranks = [Z.shape[i] if U is None else U.shape[1] for i, U in enumerate(bases)]
-        bases[1:] = [basis(R, rotate) for basis, R in zip(output_bases, ranks[1:], strict=True)]
+        pairs = zip(output_grams, ranks[1:], strict=True)
+        bases[1:] = [
+            None if R == G.shape[0] > FULL_SPECTRUM_LIMIT and not rotate else eigh_top(G, R)[1]
+            for G, R in pairs
+        ]
     return _project(
         Z,
         bases,
@@ -280,7 +291,7 @@ def _mode(
     Z: Array,
     mode: int,
     R: RankSpec,
-    input_rank: Callable[[], int] | None,
+    inputs: HasRank | None,
     rotate: bool,
     norm: float,
     G: Array | None,
@@ -289,14 +300,14 @@ def _mode(
     size = Z.shape[mode]
     everything = not isinstance(R, float) and size <= R
     long = size > FULL_SPECTRUM_LIMIT and not rotate
-    if everything and long and (mode > 0 or input_rank is None):
+    if everything and long and (mode > 0 or inputs is None):
         return _Mode(None, np.empty(0), 0.0)
     # No share of the energy takes more directions than an unfolding has columns.
     columns = size if G is not None else max(1, math.prod(Z.shape) // max(size, 1))
     lam, U = _leading(Z, mode, min(size, columns) if isinstance(R, float) else min(R, size), G)
     R = _rank_of_share(lam, R) if isinstance(R, float) else min(R, size)
-    if input_rank is not None and R > _numerical_rank(lam):
-        R = max(1, min(R, input_rank()))
+    if inputs is not None and R > _numerical_rank(lam):
+        R = max(1, min(R, inputs.input_rank()))
     known = lam.size == size
     tail = float(lam[R:].sum()) if known else norm - float(lam[:R].sum())
     return _Mode(U[:, :R], lam, max(tail, 0.0) if R < size else 0.0)
@@ -351,16 +362,6 @@ def safe_scale(Z: Array) -> float:
     xp = namespace_of(Z)
     largest = max(float(xp.max(xp.abs(chunk))) for _, chunk in chunks(Z, chunk_mode(Z)))
     return largest if largest > 0 and not 1e-120 < largest < 1e120 else 1.0
-
-
-def bases_from_grams(grams: Sequence[Array]) -> list[Callable[[int, bool], Array | None]]:
-    """Return, for each Gram matrix, a function from a rank to its leading eigenvectors."""
-
-    def basis(G: Array, R: int, rotate: bool) -> Array | None:
-        everything = R == G.shape[0] > FULL_SPECTRUM_LIMIT and not rotate
-        return None if everything else eigh_top(G, R)[1]
-
-    return [partial(basis, G) for G in grams]
 
 
 # ---------------------------------------------------------------- leading eigenpairs
@@ -450,9 +451,7 @@ def _approximate_known(
     known, residual = ~never, problem.residual / scale / scale
     ranks = tuple(_share_of_known(Z, known, mode, R) for mode, R in enumerate(rank))
     tails = tuple(_known_tail(Z, known, mode, R) for mode, R in enumerate(ranks))
-    best, n_iter, converged = _complete(
-        Z, known, ranks, problem.input_rank, residual, max_iter, tol
-    )
+    best, n_iter, converged = _complete(Z, known, ranks, problem.factor, residual, max_iter, tol)
     spectra = hosvd(_filled(Z, known, best.imputed), ranks).spectra
     found = replace(best.found, spectra=spectra)
     V = found.tucker
@@ -472,7 +471,7 @@ def _complete(
     Z: np.ndarray,
     known: np.ndarray,
     rank: tuple[int, ...],
-    input_rank: Callable[[], int],
+    inputs: HasRank,
     residual: float,
     max_iter: int,
     tol: float,
@@ -490,7 +489,7 @@ def _complete(
         def fit(imputed: np.ndarray, before: _Completed | None) -> _Completed:
             T = _filled(Z, known, imputed)
             if before is None:
-                found = hosvd(T, rank, input_rank=input_rank)
+                found = hosvd(T, rank, inputs=inputs)
             else:
                 start = replace(before.found, error=math.inf, tails=(0.0,) * T.ndim)
                 found = hooi(T, start, max_iter=1)
@@ -686,12 +685,8 @@ class MultilinearRank:
         rank = self.check(n_inputs, problem.Z.shape[1:])
         if problem.never is not None:
             return _approximate_known(problem, rank, self.max_iter, self.tol)
-        bases = None
-        if self.subspaces == "response":
-            assert problem.response_grams is not None
-            bases = bases_from_grams(problem.response_grams)
-        options = {"output_bases": bases, "rotate": rotate, **problem.known()}
-        found = hosvd(problem.Z, rank, **options)
+        grams = problem.response_grams if self.subspaces == "response" else None
+        found = hosvd(problem.Z, rank, output_grams=grams, rotate=rotate, **problem.known())
         if self.refine:
             rounds: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
             found = hooi(problem.Z, found, residual=problem.residual, **rounds)
@@ -700,7 +695,7 @@ class MultilinearRank:
     def update(self, problem: Whitened, before: Approximation | None) -> Approximation:
         """Return a truncated HOSVD, or one sweep of HOOI from the bases of `before`."""
         if before is None:
-            return hosvd(problem.Z, self.rank, input_rank=problem.input_rank)
+            return hosvd(problem.Z, self.rank, inputs=problem.factor)
         # The bounds of `before` belong to another Z.
         start = replace(before, error=math.inf, tails=(0.0,) * problem.Z.ndim)
         return hooi(problem.Z, start, max_iter=1)

@@ -15,11 +15,10 @@ import numpy as np
 
 from .approximate import Approximation
 from .input_map import InputMap
-from .leverage import Hat, spectral_hat
 from .namespace import Array, asarray_like, device_of, namespace_of, to_device_of, to_numpy
 from .output_weights import product_of, unscale
 from .own_inputs import OwnCoefficients
-from .spectral import Spectral, Whitened
+from .spectral import Spectral, SpectralFactor, Whitened
 from .tensor import Tucker, multi_mode_product, unfold
 
 __all__ = ["Fit", "fit_approximation", "fit_by_output", "intercept_of", "lift", "scaled_alpha"]
@@ -49,11 +48,11 @@ class Fit:
     n_iter : int
         Number of rounds.
     hat : dict or None
-        Result of `Hat.kept`, with "intercept": whether an intercept was fitted.
+        Result of `Whitened.kept`, with "intercept": whether an intercept was fitted.
     rss_root : array of shape (d1, ..., dp), or None
         Roots of the residual sums of squares, if they are known.
     weight : float, or array of shape (d1, ..., dp)
-        Effective number of samples, as in `Hat`.
+        Effective number of samples, as in `Spectral`.
     inputs : InputMap or None
         Map from the inputs to the fitted features, if these are not the inputs themselves.
     output_weight : array of shape (d1, ..., dp), optional
@@ -202,8 +201,9 @@ def lift(V: Tucker, problem: Whitened) -> Tucker:
     """Map an approximation from the whitened coordinates of mode 0 to coefficients."""
     if V.factors[0] is not None:
         return Tucker(V.core, (problem.lift(V.factors[0]), *V.factors[1:]), V.leading)
-    if problem.basis is not None and is_smaller_factored(problem.mean_x.shape[0], V.core.shape):
-        return Tucker(V.core, (problem.basis(), *V.factors[1:]), V.leading)
+    factor, n_features = problem.factor, problem.mean_x.shape[0]
+    if isinstance(factor, SpectralFactor) and is_smaller_factored(n_features, V.core.shape):
+        return Tucker(V.core, (factor.matrix(), *V.factors[1:]), V.leading)
     core = problem.lift(unfold(V.core, 0))
     core = namespace_of(core).reshape(core, (core.shape[0], *V.core.shape[1:]))
     return Tucker(core, V.factors, V.leading)
@@ -240,15 +240,10 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
     found : Approximation
     fit_intercept : bool
     """
-    coef, hat = lift(found.tucker, problem), problem.hat
-    assert isinstance(hat, Hat)
-    rss = hat.residual_squares(problem.Z, found.tucker)
-    root = None
+    coef, rss, root = lift(found.tucker, problem), problem.residual_squares(found.tucker), None
     if rss is not None:
         xp = namespace_of(rss)
         root = xp.where(xp.isnan(problem.mean_y), xp.full_like(rss, math.nan), xp.sqrt(rss))
-    n_never = 0 if problem.never is None else int(problem.never.sum())
-    kept = hat.kept(found.share * hat.share(found.tucker, n_never))
     return Fit(
         tucker=coef,
         intercept=intercept_of(coef, problem),
@@ -259,9 +254,9 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
         energy=problem.norm,
         spectra=list(found.spectra),
         n_iter=1 + found.n_iter,
-        hat={**kept, "intercept": fit_intercept},
+        hat={**problem.kept(found.share * problem.share(found.tucker)), "intercept": fit_intercept},
         rss_root=root,
-        weight=hat.weight,
+        weight=problem.weight,
         mean_x=problem.mean_x,
     )
 
@@ -280,39 +275,25 @@ def fit_by_output(problem: Spectral, alphas: np.ndarray, fit_intercept: bool) ->
     All outputs share one leverage, which is that of the geometric mean of the penalties. Degrees of
     freedom and noise are computed for each output.
     """
-    xp, s, shape = namespace_of(problem.s), problem.s, tuple(problem.T.shape[1:])
-    T = unfold(problem.T, 0)
-    a = asarray_like(np.reshape(alphas, (1, -1)), T, dtype=T.dtype)
-    squares = (s * s)[:, None]
-    shrink = squares / (squares + a)  # (r, D)
-    W, basis = T * shrink / s[:, None], problem.basis
-    if not is_smaller_factored(basis.shape[0], tuple(W.shape)):
-        W, basis = basis @ W, None
-    coef = Tucker(xp.reshape(W, (W.shape[0], *shape)), (basis, *(None,) * len(shape)))
-    explained = xp.sum(T * T * shrink, axis=0)
-    root = None
-    if problem.squares is not None:
-        left = xp.sum(T * T * shrink * (2 - shrink), axis=0)
-        rss = xp.clip(problem.squares - xp.reshape(left, shape), 0.0, None)
-        root = xp.sqrt(problem.density * rss)
+    xp, s, T = namespace_of(problem.s), problem.s, problem.T
+    rows = (-1, *(1,) * (T.ndim - 1))
     positive = alphas[alphas > 0]
     common = float(np.exp(np.log(positive).mean())) if positive.size else 0.0
-    hat = spectral_hat(problem, common, problem.root(common))
-    trace = to_numpy(xp.reshape(xp.sum(shrink, axis=0), shape))
-    objective = max(problem.syy - float(xp.sum(explained)), 0.0)
-    return Fit(
-        tucker=coef,
-        intercept=intercept_of(coef, problem),
-        solver=problem.solver,
-        dtype=problem.dtype,
+    squares = xp.reshape(s * s, rows)
+    shrink = squares / (squares + asarray_like(alphas, T, dtype=T.dtype))  # (r, d1, ..., dp)
+    # In the coordinates of the common penalty, whose hat matrix has the leverage of all outputs.
+    V = T * shrink * xp.reshape(problem.root(common) / s, rows)
+    found = Approximation(Tucker(V, (None,) * T.ndim), 0.0, (0.0,), ())
+    fit = fit_approximation(problem.at(common), found, fit_intercept)
+    explained = float(xp.sum(T * T * shrink))
+    objective = max(problem.syy - explained, 0.0)
+    trace = to_numpy(xp.sum(shrink, axis=0))
+    return replace(
+        fit,
         objective=objective,
         lower_bound=objective,
-        energy=float(xp.sum(explained)),
-        spectra=[],
-        hat={**hat.kept(1.0), "trace": trace, "intercept": fit_intercept},
-        rss_root=root,
-        weight=hat.weight,
-        mean_x=problem.mean_x,
+        energy=explained,
+        hat={**(fit.hat or {}), "trace": trace},
     )
 
 

@@ -21,7 +21,7 @@ that was fitted to training data.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -275,6 +275,10 @@ class InputMap:
         Y = part.Y if self.own is None else self.own.leave(part.X, part.Y)
         return replace(part, X=self(part.X), Y=Y)
 
+    def of(self, data: Any) -> Any:
+        """Return the samples or the moments of the features."""
+        return self.moments(data) if isinstance(data, CentredMoments) else self.samples(data)
+
     def positions(self, ranks: Sequence[Ranks | None]) -> np.ndarray:
         """Return the positions of the features of the leading directions of each mode."""
         found, start = [], 0
@@ -354,9 +358,11 @@ class InputDesign:
             partial = Partial(self.free, asarray_like(B, m.Sxx))
         elif self.own is not None:
             own = self.own.from_moments(m, self.scale)
-        first = InputMap(self.space, None, (None,) * len(self.space.shapes), own, partial)
-        products = lambda: self.products_of_moments(first.moments(m))  # noqa: E731
-        return replace(self.map_of(products, m.Sxx), own=own, partial=partial)
+        products = None
+        if self.reduces:
+            first = InputMap(self.space, None, (None,) * len(self.space.shapes), own, partial)
+            products = self.products_of_moments(first.moments(m))
+        return self.map_of(products, m.Sxx, own, partial)
 
     def from_samples(self, X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> InputMap:
         """Return the map for training samples."""
@@ -370,10 +376,38 @@ class InputDesign:
             partial = Partial(self.free, asarray_like(B, X))
         elif self.own is not None:
             own = self.own.from_samples(X, Y, w, fit_intercept, self.scale)
-        left = Y if own is None else own.leave(X, Y)
-        inputs = X if partial is None else partial.leave(X)
-        products = lambda: self.products_of_samples(inputs, left, w, fit_intercept)  # noqa: E731
-        return replace(self.map_of(products, X), own=own, partial=partial)
+        products = None
+        if self.reduces:
+            left = Y if own is None else own.leave(X, Y)
+            inputs = X if partial is None else partial.leave(X)
+            products = self.products_of_samples(inputs, left, w, fit_intercept)
+        return self.map_of(products, X, own, partial)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether the features of some block are fewer than its inputs."""
+        return any(r is not None for r in self.ranks)
+
+    def map_of(
+        self,
+        products: InputProducts | None,
+        like: Array,
+        own: OwnCoefficients | None = None,
+        partial: Partial | None = None,
+    ) -> InputMap:
+        """Return the map, from the products of training data; only `reduces` needs them.
+
+        The map is in the array library and on the device of `like`.
+        """
+        scale = None if self.scale is None else asarray_like(self.scale, like)
+        bases: tuple[tuple[Array, ...] | None, ...] = (None,) * len(self.space.shapes)
+        if products is not None:
+            C = products.coefficients(self.alpha)
+            bases = tuple(
+                None if r is None else mode_bases(self.space.tensor(C, block), r)
+                for block, r in enumerate(self.ranks)
+            )
+        return InputMap(self.space, scale, bases, own, partial)
 
     def products_of_moments(self, m: CentredMoments) -> InputProducts:
         """Return the inputs in their principal directions, and their products with the outputs."""
@@ -403,19 +437,6 @@ class InputDesign:
         lam, Q = lam[:kept], Q[:, :kept]
         root = xp.sqrt(lam)
         return InputProducts(lam, X.T @ (Q / root), root[:, None] * (Q.T @ Y))
-
-    def map_of(self, products: Callable[[], InputProducts], like: Array) -> InputMap:
-        """Return the map, from a function that returns the products of the training data."""
-        ranks = self.ranks or (None,) * len(self.space.shapes)
-        scale = None if self.scale is None else asarray_like(self.scale, like)
-        if all(r is None for r in ranks):
-            return InputMap(self.space, scale, (None,) * len(ranks))
-        C = products().coefficients(self.alpha)
-        bases = tuple(
-            None if r is None else mode_bases(self.space.tensor(C, block), r)
-            for block, r in enumerate(ranks)
-        )
-        return InputMap(self.space, scale, bases)
 
 
 @dataclass(frozen=True, eq=False)

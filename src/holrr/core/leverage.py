@@ -28,13 +28,11 @@ squares add up to n. So residual squares and ``X'X + alpha I`` are multiplied by
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .moments import CentredMoments
 from .namespace import (
     Array,
     asarray_like,
@@ -46,18 +44,10 @@ from .namespace import (
     to_numpy,
 )
 from .own_inputs import OwnCoefficients
-from .tensor import (
-    Tucker,
-    chunk_mode,
-    chunks,
-    is_memory_mapped,
-    multi_mode_product,
-    n_parameters,
-    unfold,
-)
+from .tensor import unfold
 
-__all__ = ["Hat", "cholesky_hat", "column_products", "leverage", "noise_level", "spectral_hat"]
-__all__ += ["extra_share", "prior_ratio", "row_leverage", "std_factor"]
+__all__ = ["column_products", "extra_share", "leverage", "noise_level", "prior_ratio"]
+__all__ += ["row_leverage", "std_factor"]
 
 # Minimum ratio of residual degrees of freedom and samples; below this ratio, the noise is NaN.
 _NO_FREEDOM = 1e-6
@@ -69,164 +59,6 @@ _N_SHARES = 50
 _SOME_OUTPUTS = 500
 
 
-@dataclass(frozen=True, eq=False)
-class Hat:
-    """Statistics of a ridge problem for its noise and leverage.
-
-    Parameters
-    ----------
-    form : {"map", "cholesky", "gram"}
-        Kind of `factor`: a map B from centred inputs to coordinates whose squares add up to the
-        leverage, the Cholesky factor L of ``X'X + alpha I``, or that of ``K + alpha I``.
-    factor : callable
-        Returns ``B`` of shape (m, r) or ``L`` of shape (m, m).
-    alpha : float
-    mean : array of shape (m,)
-        Centre of the inputs of `factor`.
-    weight : float, or array of shape (d1, ..., dp)
-        Effective number of samples: the sum of the weights of samples whose output is observed, or
-        less if moments were scaled.
-    trace : callable, or None
-        Returns ``sum lam / (lam + alpha)``; None if it has to be computed from `factor`.
-    n_directions : int
-        Number of eigenvalues lam.
-    squares : array of shape (d1, ..., dp), or None
-        Sums of squares of the centred outputs, if they are known.
-    fitted : callable, or None
-        Maps mode-0 coordinates M, of shape (r, k), to pairs ``(c, F)``: the inner products of the
-        fitted values are ``sum c F'F``.
-    residuals : array of shape (d1, ..., dp), or None
-        Residual sums of squares, if the problem provides more accurate ones.
-    root : array of shape (r,), or None
-        ``sqrt(lam + alpha)``, if inputs can have other directions than those of `factor`.
-    density : float
-        Effective number of samples, divided by the sum of their weights.
-    more : dict
-        Additional arrays of a kernel.
-    """
-
-    form: str
-    factor: Callable[[], Array]
-    alpha: float
-    mean: Array
-    weight: Any
-    trace: Callable[[], float] | None
-    n_directions: int
-    squares: Array | None = None
-    fitted: Callable[[Array], list[tuple[float, Array]]] | None = None
-    residuals: Array | None = None
-    root: Array | None = None
-    density: float = 1.0
-    more: dict[str, Any] = field(default_factory=dict)
-
-    def share(self, V: Tucker, n_never: int = 0) -> float:
-        """Return the degrees of freedom of a fit of V's rank as a share of the ridge fit's.
-
-        Parameters
-        ----------
-        V : Tucker
-        n_never : int
-            Number of outputs that are never observed, for which the ridge fit has no parameters.
-        """
-        shape = (self.n_directions, *V.shape[1:])
-        n_ridge = math.prod(shape) - self.n_directions * n_never
-        return min(1.0, n_parameters(shape, V.rank) / n_ridge)
-
-    def residual_squares(self, Z: Array, V: Tucker) -> Array | None:
-        """Return ``||y||^2 - 2 <y, fitted> + ||fitted||^2`` of each output.
-
-        The inner product of y and the fitted values is that of the columns of Z and V.
-        """
-        if self.residuals is not None or self.squares is None or self.fitted is None:
-            return self.residuals
-        xp, U = namespace_of(self.squares), V.factors[0]
-        terms = None if U is None else sum(c * (F.T @ F) for c, F in self.fitted(U))
-        rss = xp.zeros_like(self.squares)
-        for box, z, core in _parts(Z, V) if is_memory_mapped(Z) else [(..., Z, V.expanded())]:
-            shape = core.shape[1:]
-            z, core = unfold(z, 0), unfold(core, 0)
-            if U is None:
-                part = sum(c * column_products(F, F) for c, F in self.fitted(core))
-                part = part - 2 * column_products(z, core)
-            else:
-                part = column_products(core, terms @ core - 2 * (U.T @ z))
-            rss[box] = xp.reshape(part, shape)
-        return self.density * xp.clip(rss + self.squares, 0.0, None)
-
-    def kept(self, share: float) -> dict[str, Any]:
-        """Return the numbers and arrays that a fitted estimator stores for `leverage`.
-
-        Parameters
-        ----------
-        share : float
-            Degrees of freedom of the fit, divided by those of the ridge fit.
-        """
-        names = ("form", "alpha", "mean", "weight", "root")
-        weight = self.weight if isinstance(self.weight, float) else float(np.max(self.weight))
-        return {
-            **{name: getattr(self, name) for name in names},
-            "weight": weight,
-            "factor": self.factor(),
-            "trace": None if self.trace is None else self.trace(),
-            "unit": 1.0,
-            "share": share,
-            **({} if self.density == 1.0 else {"density": self.density}),
-            **self.more,
-        }
-
-
-def spectral_hat(problem: Any, alpha: float, root: Array) -> Hat:
-    """Return the `Hat` of a `Spectral` problem at one penalty; ``root = sqrt(lam + alpha)``."""
-    basis, shrink = problem.basis, problem.s / root
-    (m, r), xp = basis.shape, namespace_of(root)
-    nothing = r == 1 and not bool(xp.any(basis != 0))  # all inputs are constant
-    return Hat(
-        form="map",
-        factor=lambda: basis / root,
-        alpha=alpha,
-        mean=problem.mean_x,
-        weight=problem.weight,
-        trace=lambda: 0.0 if nothing else float(xp.sum(shrink * shrink)),
-        n_directions=r,
-        squares=problem.squares,
-        fitted=lambda M: [(1.0, M * shrink[:, None])],
-        root=root if problem.more or r < m else None,
-        density=problem.density,
-        more=problem.more,
-    )
-
-
-def cholesky_hat(m: CentredMoments, L: Array, alpha: float) -> Hat:
-    """Return the `Hat` of moments, with the Cholesky factor of ``X'X + alpha I``."""
-    return Hat(
-        form="cholesky",
-        factor=lambda: L,
-        alpha=alpha,
-        mean=m.mean_x,
-        weight=m.n_effective,
-        density=m.n_effective / m.weight,
-        trace=None,
-        n_directions=m.n_features,
-        squares=m.squares,
-        fitted=lambda M: [(1.0, M), (-alpha, solve_triangular(L, M, transposed=True))],
-    )
-
-
-def _parts(Z: Array, V: Tucker) -> Iterator[tuple[Any, Array, Array]]:
-    """Yield boxes of outputs of a memory map, with Z and the expanded V in each box."""
-    mode = chunk_mode(Z, avoid=0)
-    for rows, chunk in chunks(Z, mode):
-        core, factors = V.core, [None, *V.factors[1:]]
-        box: Any = ...
-        if mode > 0:
-            box, U = (*(slice(None),) * (mode - 1), rows), factors[mode]
-            if U is None:
-                core = core[(slice(None),) * mode + (rows,)]
-            else:
-                factors[mode] = U[rows, :]
-        yield box, chunk, multi_mode_product(core, factors)
-
-
 def noise_level(hat: dict[str, Any], root: Array, weight: Any) -> Array:
     """Return the standard deviation of the noise of each output, (d1, ..., dp).
 
@@ -236,11 +68,11 @@ def noise_level(hat: dict[str, Any], root: Array, weight: Any) -> Array:
     Parameters
     ----------
     hat : dict
-        Result of `Hat.kept`, with "intercept": whether an intercept was fitted.
+        Result of `Whitened.kept`, with "intercept": whether an intercept was fitted.
     root : array of shape (d1, ..., dp)
         Roots of the residual sums of squares.
     weight : float, or array of shape (d1, ..., dp)
-        As in `Hat`.
+        As in `Spectral`.
     """
     xp = namespace_of(root)
     trace = _trace(hat)
@@ -337,7 +169,7 @@ def leverage(hat: dict[str, Any], F: Array, norms: Array | None = None) -> Array
     Parameters
     ----------
     hat : dict
-        Result of `Hat.kept`.
+        Result of `Whitened.kept`.
     F : array of shape (n, m)
         Centred inputs of the factor; kernel values, centred and weighted as in training.
     norms : array of shape (n,), optional

@@ -136,7 +136,7 @@ class Mixture:
             reduced modes in leading directions. They are not computed again, and the result has no
             spectra of Z.
         """
-        spectral, n_never = problem.spectral, _n_never(problem)
+        spectral = problem.spectral
         assert isinstance(spectral, Spectral)
         known = {} if known is None else known
         fitted = [
@@ -158,9 +158,7 @@ class Mixture:
         if spectra is None:
             ones = self._of_rank((1,) * spectral.T.ndim, n_inputs, spectral.T.shape[1:])
             spectra = ones.approximate(replace(problem, never=None), n_inputs).spectra
-        assert problem.hat is not None
-        assert problem.hat.trace is not None
-        whole = problem.hat.trace() * problem.hat.share(V, n_never)
+        whole = _trace(problem) * problem.share(V)
         return Approximation(
             V,
             _distance(problem, V),
@@ -179,11 +177,9 @@ class Mixture:
     ) -> _Fitted:
         """Return the fits of a component in the coordinates of the mixture."""
         is_centre = part.alpha == self.alpha
-        other = problem if is_centre else spectral.at(part.alpha)
-        hat, root = other.hat, spectral.root(part.alpha)
-        assert hat is not None
-        assert hat.trace is not None
-        ratio, trace = spectral.root(self.alpha) / root, hat.trace()
+        other = problem if is_centre else replace(spectral.at(part.alpha), never=problem.never)
+        root, trace = spectral.root(part.alpha), _trace(other)
+        ratio = spectral.root(self.alpha) / root
         scale = part.ridge * ratio * (spectral.s / root) if part.ridge else None
         freedom = part.ridge * trace
         if not part.ranks:
@@ -198,7 +194,7 @@ class Mixture:
         V = V.masked(asarray_like(mask, V.core))
         for rank, weight in part.ranks:
             one = V.truncate([*map(min, rank, V.rank), *V.rank[len(rank) :]])
-            freedom += weight * hat.share(one, _n_never(problem)) * trace
+            freedom += weight * other.share(one) * trace
         low = _with_input_scale(V, ratio)
         return _Fitted(low, scale, freedom, spectra)
 
@@ -223,9 +219,11 @@ class _Fitted:
     spectra: tuple[np.ndarray, ...] | None  # spectra of Z, at the penalty of the mixture
 
 
-def _n_never(problem: Whitened) -> int:
-    """Return the number of outputs that are never observed."""
-    return 0 if problem.never is None else int(problem.never.sum())
+def _trace(problem: Whitened) -> float:
+    """Return the degrees of freedom of each output in ridge regression."""
+    trace = problem.factor.trace()
+    assert trace is not None
+    return trace
 
 
 def mix(

@@ -14,13 +14,13 @@ mode 0, ``Z = sqrt(lam / (lam + alpha)) Q'Y``. The decomposition can be that of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from .leverage import Hat, cholesky_hat, column_products, spectral_hat
+from .leverage import column_products
 from .moments import CentredMoments, ResponseSums, n_shares, sum_responses, weighted_mean
 from .namespace import (
     NUMPY_LIMIT,
@@ -40,11 +40,21 @@ from .namespace import (
     to_numpy,
 )
 from .sparse import centre_columns, is_sparse
-from .tensor import fold, mode_product, unfold
+from .tensor import (
+    Tucker,
+    chunk_mode,
+    chunks,
+    fold,
+    is_memory_mapped,
+    mode_product,
+    multi_mode_product,
+    n_parameters,
+    unfold,
+)
 from .threads import few_threads_for
 from .warn import warn
 
-__all__ = ["Inputs", "Spectral", "Whitened", "check_moments", "half_of_the_digits"]
+__all__ = ["Factor", "Inputs", "Spectral", "Whitened", "check_moments", "half_of_the_digits"]
 __all__ += [
     "keeps_digits",
     "spectral_from_arrays",
@@ -58,62 +68,6 @@ _EPS = float(np.finfo(float).eps)
 _GRADED = 1e4
 # An input is constant if its spread is at most this multiple of the rounding error of its mean.
 _CONSTANT = 16.0
-
-
-@dataclass(frozen=True, eq=False)
-class Whitened:
-    """A ridge problem at one penalty, as an approximation of the whitened tensor Z.
-
-    Parameters
-    ----------
-    Z : array of shape (r, d1, ..., dp)
-    lift : callable
-        Maps columns of mode-0 coordinates, (r, k), to coefficients, (n_features, k).
-    residual : float
-        ``||Y||^2 - ||Z||^2``: the ridge objective without any constraint.
-    norm : float
-        ``||Z||^2``.
-    input_rank : callable
-        Function that computes the numerical rank of the inputs.
-    mean_x, mean_y : arrays of shape (n_features,) and (d1, ..., dp)
-        Centres of the data, zero without an intercept.
-    response_grams : tuple of arrays of shape (d_i, d_i), or None
-    solver : str
-        The factorisation that was used: "cholesky", "eigh" or "svd".
-    dtype : str
-        Floating-point type of the data.
-    hat : Hat
-        Statistics for noise and leverage.
-    whole : Whole, optional
-        Statistics of the complete `Z`, if `Z` contains the leading input directions only.
-    never : array of bool, of shape (d1, ..., dp), optional
-        Outputs that are never observed: their columns of `Z` have no meaning and do not count in
-        `residual` and `norm`. A structure that couples outputs uses them as initial values.
-    spectral : Spectral, optional
-        The problem for all penalties that this problem was derived from.
-    basis : callable, optional
-        Function that returns the matrix of `lift`, of shape (n_features, r), if it is known.
-    """
-
-    Z: Array
-    lift: Callable[[Array], Array]
-    residual: float
-    norm: float
-    input_rank: Callable[[], int]
-    mean_x: Array
-    mean_y: Array
-    response_grams: tuple[Array, ...] | None
-    solver: str
-    dtype: str
-    hat: Hat | None = None
-    whole: Any = None
-    never: np.ndarray | None = None
-    spectral: Spectral | None = None
-    basis: Callable[[], Array] | None = None
-
-    def known(self) -> dict[str, Any]:
-        """Return the known arguments of `hosvd`, which need not be computed again."""
-        return {"input_rank": self.input_rank, "norm": self.norm, "whole": self.whole}
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,12 +85,25 @@ class Spectral:
         if the coefficients are those of a kernel expansion.
     syy : float
         ``||Y||^2``.
-    mean_x, mean_y, response_grams, solver, dtype
-        As in `Whitened`.
-    weight, density, squares, more
-        As in `Hat`.
-    never
-        As in `Whitened`.
+    mean_x, mean_y : arrays of shape (n_features,) and (d1, ..., dp)
+        Centres of the data, zero without an intercept.
+    response_grams : tuple of arrays of shape (d_i, d_i), or None
+    solver : str
+        The factorisation that was used: "cholesky", "eigh" or "svd".
+    dtype : str
+        Floating-point type of the data.
+    weight : float, or array of shape (d1, ..., dp)
+        Effective number of samples: the sum of the weights of samples whose output is observed, or
+        less if moments were scaled.
+    density : float
+        Effective number of samples, divided by the sum of their weights.
+    squares : array of shape (d1, ..., dp), or None
+        Sums of squares of the centred outputs, if they are known.
+    more : dict
+        Additional arrays of a kernel.
+    never : array of bool, of shape (d1, ..., dp), optional
+        Outputs that are never observed: their columns of `T` have no meaning. A structure that
+        couples outputs uses them as initial values.
     """
 
     s: Array
@@ -148,7 +115,7 @@ class Spectral:
     response_grams: tuple[Array, ...] | None
     solver: str
     dtype: str
-    weight: float = 0.0
+    weight: Any = 0.0
     density: float = 1.0
     squares: Array | None = None
     more: dict[str, Any] = field(default_factory=dict)
@@ -164,25 +131,277 @@ class Spectral:
         norm = float(squared_norm(Z if self.never is None else Z[:, ~self.never]))
         return Whitened(
             Z,
-            lambda M: self.basis @ (M / root[:, None]),
-            _residual(self.syy, norm),
+            SpectralFactor(self.s, root, self.basis, self.mean_x, is_kernel=bool(self.more)),
+            alpha,
             norm,
-            input_rank=lambda: self.s.shape[0],
+            _residual(self.syy, norm),
             mean_x=self.mean_x,
             mean_y=self.mean_y,
             response_grams=self.response_grams,
             solver=self.solver,
             dtype=self.dtype,
-            hat=spectral_hat(self, alpha, root),
+            weight=self.weight,
+            density=self.density,
+            squares=self.squares,
+            more=self.more,
             never=self.never,
             spectral=None if alone else self,
-            basis=lambda: self.basis / root,
         )
 
     def root(self, alpha: float) -> Array:
         """Return ``sqrt(lam + alpha)``, without the squares of very large and very small ``s``."""
         xp = namespace_of(self.s)
         return xp.hypot(self.s, xp.full_like(self.s, math.sqrt(alpha)))
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """A ridge problem at one penalty, as an approximation of the whitened tensor Z.
+
+    Parameters
+    ----------
+    Z : array of shape (r, d1, ..., dp)
+    factor : Factor
+        Square root of ``X'X + alpha I``, which maps the coordinates of mode 0 to coefficients.
+    alpha : float
+    norm : float
+        ``||Z||^2``.
+    residual : float
+        ``||Y||^2 - ||Z||^2``: the ridge objective without any constraint.
+    mean_x, mean_y, response_grams, solver, dtype, weight, density, squares, more
+        As in `Spectral`.
+    residuals : array of shape (d1, ..., dp), optional
+        Residual sums of squares, if the problem provides more accurate ones than its `squares`.
+    whole : Whole, optional
+        Statistics of the complete `Z`, if `Z` contains the leading input directions only.
+    never : array of bool, of shape (d1, ..., dp), optional
+        As in `Spectral`. The columns do not count in `residual` and `norm`.
+    spectral : Spectral, optional
+        The problem for all penalties that this problem was derived from.
+    """
+
+    Z: Array
+    factor: Factor
+    alpha: float
+    norm: float
+    residual: float
+    mean_x: Array
+    mean_y: Array
+    response_grams: tuple[Array, ...] | None
+    solver: str
+    dtype: str
+    weight: Any = 0.0
+    density: float = 1.0
+    squares: Array | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+    residuals: Array | None = None
+    whole: Any = None
+    never: np.ndarray | None = None
+    spectral: Spectral | None = None
+
+    def known(self) -> dict[str, Any]:
+        """Return the known arguments of `hosvd`, which need not be computed again."""
+        return {"inputs": self.factor, "norm": self.norm, "whole": self.whole}
+
+    def lift(self, M: Array) -> Array:
+        """Map columns of mode-0 coordinates, (r, k), to coefficients, (n_features, k)."""
+        return self.factor.lift(M)
+
+    def share(self, V: Tucker) -> float:
+        """Return the degrees of freedom of a fit of V's rank as a share of the ridge fit's.
+
+        The ridge fit has no parameters for outputs that are never observed.
+        """
+        n, outputs = self.factor.n_directions, V.shape[1:]
+        n_observed = math.prod(outputs) - (0 if self.never is None else int(self.never.sum()))
+        return min(1.0, n_parameters((n, *outputs), V.rank) / (n * n_observed))
+
+    def residual_squares(self, V: Tucker) -> Array | None:
+        """Return ``||y||^2 - 2 <y, fitted> + ||fitted||^2`` of each output.
+
+        The inner product of y and the fitted values is that of the columns of Z and V.
+        """
+        if self.residuals is not None or self.squares is None:
+            return self.residuals
+        xp, Z, U = namespace_of(self.squares), self.Z, V.factors[0]
+        terms = None if U is None else sum(c * (F.T @ F) for c, F in self.factor.fitted(U))
+        rss = xp.zeros_like(self.squares)
+        for box, z, core in _parts(Z, V) if is_memory_mapped(Z) else [(..., Z, V.expanded())]:
+            shape = core.shape[1:]
+            z, core = unfold(z, 0), unfold(core, 0)
+            if U is None:
+                part = sum(c * column_products(F, F) for c, F in self.factor.fitted(core))
+                part = part - 2 * column_products(z, core)
+            else:
+                part = column_products(core, terms @ core - 2 * (U.T @ z))
+            rss[box] = xp.reshape(part, shape)
+        return self.density * xp.clip(rss + self.squares, 0.0, None)
+
+    def kept(self, share: float) -> dict[str, Any]:
+        """Return the numbers and arrays that a fitted estimator stores for `leverage`.
+
+        Parameters
+        ----------
+        share : float
+            Degrees of freedom of the fit, divided by those of the ridge fit.
+        """
+        return {
+            **self.factor.kept(),
+            "alpha": self.alpha,
+            "weight": float(np.max(self.weight)),
+            "trace": self.factor.trace(),
+            "unit": 1.0,
+            "share": share,
+            **({} if self.density == 1.0 else {"density": self.density}),
+            **self.more,
+        }
+
+
+def _parts(Z: Array, V: Tucker) -> Iterator[tuple[Any, Array, Array]]:
+    """Yield boxes of outputs of a memory map, with Z and the expanded V in each box."""
+    mode = chunk_mode(Z, avoid=0)
+    for rows, chunk in chunks(Z, mode):
+        core, factors = V.core, [None, *V.factors[1:]]
+        box: Any = ...
+        if mode > 0:
+            box, U = (*(slice(None),) * (mode - 1), rows), factors[mode]
+            if U is None:
+                core = core[(slice(None),) * mode + (rows,)]
+            else:
+                factors[mode] = U[rows, :]
+        yield box, chunk, multi_mode_product(core, factors)
+
+
+# ---------------------------------------------------------------- square roots of X'X + alpha I
+
+
+class Factor(Protocol):
+    """A square root L of ``X'X + alpha I``: its inverse maps mode-0 coordinates to coefficients."""
+
+    @property
+    def n_directions(self) -> int:
+        """Number of eigenvalues of ``X'X``."""
+
+    def kept(self) -> dict[str, Any]:
+        """Return what leverages are computed from: "form", "factor", "mean" and "root".
+
+        The form is "map" for a map B from centred inputs to coordinates whose squares add up to the
+        leverage, "cholesky" for the Cholesky factor L of ``X'X + alpha I``, and "gram" for that of
+        ``K + alpha I``. The mean is the centre of the inputs. The root is ``sqrt(lam + alpha)``, or
+        None if inputs have no other directions than those of B.
+        """
+
+    def lift(self, M: Array) -> Array:
+        """Map columns of mode-0 coordinates, (r, k), to coefficients, (n_features, k)."""
+
+    def fitted(self, M: Array) -> list[tuple[float, Array]]:
+        """Return pairs ``(c, F)``: inner products of the fitted values of M are ``sum c F'F``."""
+
+    def input_rank(self) -> int:
+        """Return the numerical rank of the inputs."""
+
+    def trace(self) -> float | None:
+        """Return ``sum lam / (lam + alpha)``, or None if it follows from the Cholesky factor."""
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralFactor:
+    """The root ``P diag(sqrt(lam + alpha))``, from a decomposition of the inputs.
+
+    Parameters
+    ----------
+    s, basis
+        As in `Spectral`.
+    root : array of shape (r,)
+        ``sqrt(lam + alpha)``.
+    mean : array of shape (n_features,)
+    is_kernel : bool
+        Whether inputs are features of a kernel, which have more directions than `basis`.
+    """
+
+    s: Array
+    root: Array
+    basis: Array
+    mean: Array
+    is_kernel: bool = False
+
+    @property
+    def n_directions(self) -> int:
+        """Number of eigenvalues."""
+        return self.basis.shape[1]
+
+    def kept(self) -> dict[str, Any]:
+        """Return the map from centred inputs to coordinates, and its root."""
+        m, r = self.basis.shape
+        root = self.root if self.is_kernel or r < m else None
+        return {"form": "map", "factor": self.matrix(), "mean": self.mean, "root": root}
+
+    def matrix(self) -> Array:
+        """Return the map from mode-0 coordinates to coefficients."""
+        return self.basis / self.root
+
+    def lift(self, M: Array) -> Array:
+        """Map columns of mode-0 coordinates to coefficients."""
+        return self.basis @ (M / self.root[:, None])
+
+    def fitted(self, M: Array) -> list[tuple[float, Array]]:
+        """Return the fitted values of mode-0 coordinates, in the coordinates of ``T``."""
+        return [(1.0, M * (self.s / self.root)[:, None])]
+
+    def input_rank(self) -> int:
+        """Return the numerical rank of the inputs."""
+        return self.s.shape[0]
+
+    def trace(self) -> float:
+        """Return ``sum lam / (lam + alpha)``, which is zero if all inputs are constant."""
+        xp, shrink = namespace_of(self.s), self.s / self.root
+        if self.n_directions == 1 and not bool(xp.any(self.basis != 0)):
+            return 0.0
+        return float(xp.sum(shrink * shrink))
+
+
+@dataclass(frozen=True, eq=False)
+class CholeskyFactor:
+    """The root ``L`` of moments with ``X'X + alpha I = L L'``, lower triangular.
+
+    Parameters
+    ----------
+    L : array of shape (n_features, n_features)
+    Sxx : array of shape (n_features, n_features)
+        ``X'X``.
+    alpha : float
+    mean : array of shape (n_features,)
+    """
+
+    L: Array
+    Sxx: Array
+    alpha: float
+    mean: Array
+
+    @property
+    def n_directions(self) -> int:
+        """Number of eigenvalues."""
+        return self.L.shape[0]
+
+    def kept(self) -> dict[str, Any]:
+        """Return the Cholesky factor."""
+        return {"form": "cholesky", "factor": self.L, "mean": self.mean, "root": None}
+
+    def lift(self, M: Array) -> Array:
+        """Map columns of mode-0 coordinates to coefficients."""
+        return solve_triangular(self.L, M, transposed=True)
+
+    def fitted(self, M: Array) -> list[tuple[float, Array]]:
+        """Return terms of ``W'X'X W = M'M - alpha W'W``, where ``W`` are the coefficients."""
+        return [(1.0, M), (-self.alpha, self.lift(M))]
+
+    def input_rank(self) -> int:
+        """Return the numerical rank of the inputs."""
+        return _n_supported(eigenvalues(self.Sxx))
+
+    def trace(self) -> None:
+        """Return None: the trace follows from the Cholesky factor."""
+        return
 
 
 def _residual(syy: float, norm: float) -> float:
@@ -329,17 +548,26 @@ def cholesky_problem(m: CentredMoments, alpha: float, min_rcond: float) -> White
     norm = float(squared_norm(Z))
     return Whitened(
         Z,
-        lambda M: solve_triangular(L, M, transposed=True),
-        _residual(m.syy, norm),
+        CholeskyFactor(L, m.Sxx, alpha, m.mean_x),
+        alpha,
         norm,
-        input_rank=lambda: _n_supported(eigenvalues(m.Sxx)),
-        mean_x=m.mean_x,
-        mean_y=m.mean_y,
-        response_grams=m.response_grams,
+        _residual(m.syy, norm),
         solver="cholesky",
-        dtype=m.dtype,
-        hat=cholesky_hat(m, L, alpha),
+        **_statistics(m),
     )
+
+
+def _statistics(m: CentredMoments) -> dict[str, Any]:
+    """Return the statistics of moments that a problem has."""
+    return {
+        "mean_x": m.mean_x,
+        "mean_y": m.mean_y,
+        "response_grams": m.response_grams,
+        "dtype": m.dtype,
+        "weight": m.n_effective,
+        "density": m.n_effective / m.weight,
+        "squares": m.squares,
+    }
 
 
 def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None) -> Spectral:
@@ -365,20 +593,7 @@ def spectral_from_moments(m: CentredMoments, *, warn_below: float | None = None)
             f"use fit with X in memory, which does not square the condition number, or a larger "
             f"alpha, or leave out inputs that depend on each other."
         )
-    return Spectral(
-        s=s,
-        T=T,
-        basis=P,
-        syy=m.syy,
-        mean_x=m.mean_x,
-        mean_y=m.mean_y,
-        response_grams=m.response_grams,
-        solver="eigh",
-        dtype=m.dtype,
-        weight=m.n_effective,
-        density=m.n_effective / m.weight,
-        squares=m.squares,
-    )
+    return Spectral(s, T, P, m.syy, solver="eigh", **_statistics(m))
 
 
 def _decomposed(m: CentredMoments) -> tuple[Array, Array, Array, Array]:
@@ -434,36 +649,22 @@ def whiten_arrays(
     The solver uses the moments if there are more samples than features and the normal equations
     keep half of the digits. It decomposes a wide or ill-conditioned `X` directly.
     """
-    if X.shape[0] >= X.shape[1]:
+    how = {"fit_intercept": fit_intercept, "response_grams": response_grams}
+    problem, d0 = None, X.shape[1]
+    if X.shape[0] >= d0:
         # A pass with its own threads leaves little work for BLAS threads.
-        rest = X.shape[1] ** 2 * (X.shape[1] + math.prod(Y.shape[1:]))
-        with few_threads_for(rest if n_shares(Y, X.shape[1]) > 1 else math.inf):
-            m = CentredMoments.from_checked(X, Y, w, response_grams)
-            m = m if is_numpy_array(X) else m.to_host_if_small()
-            m = m if fit_intercept else m.about_zero()
-            if _squares_are_safe(m):
-                if prefers_cholesky(m):
-                    problem = cholesky_problem(m, alpha, half_of_the_digits(m.dtype))
-                    if problem is not None:
-                        return problem
-                else:
-                    spectral = spectral_from_moments(m)
-                    if keeps_digits(spectral.s, alpha, m.n_features, m.dtype):
-                        return spectral.at(alpha, alone=True)
-    return spectral_from_arrays(
-        X,
-        Y,
-        w,
-        min_alpha=alpha,
-        fit_intercept=fit_intercept,
-        response_grams=response_grams,
-    ).at(alpha, alone=True)
-
-
-def _squares_are_safe(m: CentredMoments) -> bool:
-    """Return whether no product of the data can have overflowed or underflowed."""
-    trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
-    return 1e-200 < trace < 1e200 and 1e-200 < m.syy < 1e200
+        rest = d0**2 * (d0 + math.prod(Y.shape[1:]))
+        with few_threads_for(rest if n_shares(Y, d0) > 1 else math.inf):
+            m = _safe_moments(X, Y, w, **how)
+            m = m if m is None or is_numpy_array(X) else m.to_host_if_small()
+            if m is not None and prefers_cholesky(m):
+                problem = cholesky_problem(m, alpha, half_of_the_digits(m.dtype))
+            elif m is not None:
+                spectral = _accurate(m, alpha)
+                problem = None if spectral is None else spectral.at(alpha, alone=True)
+    if problem is not None:
+        return problem
+    return spectral_from_arrays(X, Y, w, min_alpha=alpha, **how).at(alpha, alone=True)
 
 
 def spectral_from_samples(
@@ -480,20 +681,28 @@ def spectral_from_samples(
     ``X'X`` is decomposed if there are more samples than features and its condition number allows
     it, and `X` otherwise.
     """
-    if X.shape[0] >= X.shape[1]:
-        m = CentredMoments.from_checked(X, Y, w, response_grams).centred(fit_intercept)
-        if _squares_are_safe(m):
-            problem = spectral_from_moments(m)
-            if keeps_digits(problem.s, min_alpha, m.n_features, m.dtype):
-                return problem
-    return spectral_from_arrays(
-        X,
-        Y,
-        w,
-        min_alpha=min_alpha,
-        fit_intercept=fit_intercept,
-        response_grams=response_grams,
-    )
+    how = {"fit_intercept": fit_intercept, "response_grams": response_grams}
+    m = _safe_moments(X, Y, w, **how) if X.shape[0] >= X.shape[1] else None
+    problem = None if m is None else _accurate(m, min_alpha)
+    if problem is not None:
+        return problem
+    return spectral_from_arrays(X, Y, w, min_alpha=min_alpha, **how)
+
+
+def _safe_moments(
+    X: Array, Y: Array, w: Array | None, *, fit_intercept: bool, response_grams: bool
+) -> CentredMoments | None:
+    """Return the moments, or None if a product of the data can have overflowed or underflowed."""
+    m = CentredMoments.from_checked(X, Y, w, response_grams)
+    m = m if fit_intercept else m.about_zero()
+    trace = float(namespace_of(m.Sxx).linalg.trace(m.Sxx))
+    return m if 1e-200 < trace < 1e200 and 1e-200 < m.syy < 1e200 else None
+
+
+def _accurate(m: CentredMoments, min_alpha: float) -> Spectral | None:
+    """Return the problem of moments, or None if ``X'X`` has lost too many digits."""
+    problem = spectral_from_moments(m)
+    return problem if keeps_digits(problem.s, min_alpha, m.n_features, m.dtype) else None
 
 
 def spectral_from_arrays(

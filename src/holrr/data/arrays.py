@@ -145,8 +145,8 @@ def _check_sparse(X: Any, name: str, names: Callable[[], Sequence[Any]] = tuple)
 def check_matrix(X: Any, name: str = "X") -> Array:
     """Return `X` as a floating-point matrix, without a check of its entries."""
     if _is_plain(X) and X.ndim == 2:
-        pass
-    elif _is_foreign(X):
+        return X
+    if _is_foreign(X):
         X = _check_foreign(X, name)
         if X.ndim != 2:
             raise ValueError(
@@ -214,6 +214,8 @@ def check_pair(
     """
     X, Y = check_inputs(X, names=names, fitted=fitted, sparse=sparse), check_outputs(Y)
     check_lengths(X, Y)
+    if type(X) is type(Y) is np.ndarray and X.dtype == Y.dtype:
+        return X, Y
     if is_sparse(X) and is_numpy_array(Y):
         return X, Y
     try:

@@ -63,7 +63,7 @@ def largest_leverage(hat: dict[str, Any] | None, X: Any, w: Any, unit: float) ->
     rows = _some(np.flatnonzero(weights > 0))
     if rows.size < _FEWEST_SAMPLES:
         return None
-    h = _leverages(hat, take(X, rows), unit)
+    h = _leverages(hat, X if rows.size == X.shape[0] else take(X, rows), unit)
     left = 1.0 - weights[rows] * h
     if not (left > _DETERMINED).all():
         return None
@@ -87,7 +87,10 @@ def unusual_rows(hat: dict[str, Any] | None, limit: float | None, X: Any) -> tup
     if hat is None or limit is None or is_dask(X):
         return 0, 0
     rows = _some(np.arange(X.shape[0]))
-    X = X[rows].toarray() if is_sparse(X) else take(X, rows)
+    if is_sparse(X):
+        X = X[rows].toarray()
+    elif rows.size < X.shape[0]:
+        X = take(X, rows)
     return int(np.count_nonzero(_leverages(hat, X, 1.0) > limit)), rows.size
 
 

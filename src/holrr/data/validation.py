@@ -194,13 +194,14 @@ def validate(
     stream : bool
         Whether data on disk or of Dask may be read in blocks. If not, they are read completely.
     """
-    _check_sparse(estimator, X)
     others = [A for A in (y, sample_weight, groups) if A is not None]
     plain = {type(A) for A in (X, *others)} == {np.ndarray} and X.ndim == 2
     asked = [getattr(estimator, name, None) for name in ("output_shape", "input_shape")]
-    if plain and first and all(shape is None for shape in asked) and not drops_features(estimator):
-        # NumPy arrays have no labels and are in memory.
-        return _samples(Unlabelled(X, y, sample_weight, None, Inputs(X)), first), Names(X.shape[1])
+    if plain and first and asked == [None, None] and not drops_features(estimator):
+        X, Y = check_pair(X, y, fitted=False)  # no labels, and in memory
+        w = None if sample_weight is None else check_weights(sample_weight, X)
+        return Samples(X, Y, w), Names(X.shape[1])
+    _check_sparse(estimator, X)
     known = None if first else estimator.labels_
     data = unlabel(estimator, X, y, sample_weight, groups=groups, known=known)
     if first:
@@ -279,14 +280,14 @@ def validate_inputs(estimator: BaseEstimator, X: Any, *, sparse: bool = False) -
     Dask arrays are checked when they are computed. With `sparse`, inputs may be sparse if the
     estimator supports sparse inputs.
     """
-    if sparse:
-        _check_sparse(estimator, X)
-    else:
-        refuse_sparse(X)
     if type(X) is np.ndarray and X.ndim <= 2 and getattr(estimator, "labels_", None) is None:
         checked = check_inputs(X)
         check_features(estimator, X)
         return checked
+    if sparse:
+        _check_sparse(estimator, X)
+    else:
+        refuse_sparse(X)
     inputs = compare_inputs(estimator, X)
     used = (getattr(estimator, "labels_", None) or Labels()).used
     X = select_columns(inputs.X, used)

@@ -128,10 +128,10 @@ def fit_landmarks(
         problem = spectral_from_moments(centred).at(options.alpha)
     else:
         problem = whiten_moments(centred, options.alpha)
-    problem = features.on_kernel_values(problem)
     structure = limited(options.structure, moments.output_shape)
     found = structure.approximate(problem, features.points.shape[0])
-    return fit_approximation(problem, found, options.fit_intercept).rescaled(1.0, y_unit)
+    fit = fit_approximation(problem, found, options.fit_intercept)
+    return features.on_kernel_values(fit).rescaled(1.0, y_unit)
 
 
 def kernel_std_factor(

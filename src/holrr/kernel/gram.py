@@ -185,7 +185,7 @@ class Gram:
     centred: bool
 
     def kept(self) -> dict[str, Array | None]:
-        """Return the entries of `Hat.more` that centre the features of other samples."""
+        """Return the entries of `Spectral.more` that centre the features of other samples."""
         return {"sample_root": self.root, "centred": self.centred}
 
     def as_coefficients(self, M: Array) -> Array:

@@ -24,8 +24,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..core.checks import check_finite
+from ..core.fit import Fit
 from ..core.namespace import Array, namespace_of, row_blocks, to_device_of, to_numpy
-from ..core.spectral import Whitened
+from ..core.tensor import Tucker, mode_product
 from ..core.warn import warn
 from ..data.arrays import take
 from ..data.validation import Names, Samples, validate_points
@@ -94,14 +95,15 @@ class Landmarks:
         ]
         return first.merge(*others)
 
-    def on_kernel_values(self, problem: Whitened) -> Whitened:
-        """Convert a problem in the features to a problem in the kernel values with landmarks."""
-        return replace(
-            problem,
-            lift=lambda M: (self.Q / self.s) @ problem.lift(M),
-            mean_x=(self.Q * self.s) @ problem.mean_x,
-            basis=None,
-        )
+    def on_kernel_values(self, fit: Fit) -> Fit:
+        """Return the fit in the kernel values with the landmarks, from a fit in the features."""
+        coef, lift = fit.tucker, self.Q / self.s
+        core, first = coef.core, coef.factors[0]
+        if first is None:
+            core = mode_product(core, lift, 0)
+        else:
+            first = lift @ first
+        return replace(fit, tucker=Tucker(core, (first, *coef.factors[1:]), coef.leading))
 
 
 def choose_landmarks(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +28,7 @@ from scipy.linalg.lapack import dlange, dpocon, dpotrf, dpstrf
 
 from ..core.approximate import Whole, leading_pairs
 from ..core.checks import check_finite
-from ..core.leverage import Hat, column_products
+from ..core.leverage import column_products
 from ..core.namespace import (
     NUMPY_LIMIT,
     Array,
@@ -123,8 +123,8 @@ def _output_grams(values: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
 def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float) -> Whitened:
     """Return the problem without a constraint, whose solution is the dual coefficients.
 
-    `Z` is the ridge solution and `lift` is the identity, so no square root is needed. The
-    parameters are those of `whiten_gram`.
+    `Z` is the ridge solution itself, so no square root is needed. The parameters are those of
+    `whiten_gram`.
     """
     solved = _solve_cholesky(build, Y, alpha)
     if solved is None:
@@ -133,7 +133,8 @@ def ridge_gram(build: Callable[[], Gram], Y: Responses, alpha: float) -> Whitene
     norm = max(Y.syy - solved.residual, 0.0) if math.isfinite(Y.syy) else Y.syy
     residuals = alpha * C  # Y - K C; its squares are in range even if the squares of C are not
     squares = xp.reshape(column_products(residuals, residuals), Y.shape)
-    return solved.problem(solved.G.as_coefficients(C), lambda M: M, norm, residuals=squares)
+    Z = solved.G.as_coefficients(C)
+    return replace(solved.problem(Z, DualFactor(solved), norm), residuals=squares)
 
 
 def whiten_gram(
@@ -244,64 +245,95 @@ class _Solved:
         S = dsyrk(-alpha, H.T, beta=1.0, c=S, lower=1, overwrite_c=1)
         return S + np.tril(S, -1).T
 
-    def problem(
-        self, Z: Array, lift: Callable[[Array], Array], norm: float, whole: Any = None, **known: Any
-    ) -> Whitened:
-        """Return the whitened problem of a matrix `Z`; `known` are further arguments of `Hat`."""
-        G, Y, L = self.G, self.Y, self.L
-        n_weighted = L.shape[0] if G.root is None else int((to_numpy(G.root) > 0).sum())
-        hat = Hat(
-            form="gram",
-            factor=lambda: L,
-            alpha=self.alpha,
-            mean=G.mean,
-            weight=Y.weight,
-            trace=None,
-            n_directions=n_weighted,
-            squares=Y.squares,
-            more=G.kept(),
-            **known,
-        )
+    def problem(self, Z: Array, factor: DualFactor, norm: float) -> Whitened:
+        """Return the whitened problem of a matrix `Z` in the coordinates of a factor."""
+        Y = self.Y
         return Whitened(
             Z=namespace_of(Z).reshape(Z, (Z.shape[0], *Y.shape)),
-            lift=lift,
-            residual=self.residual,
+            factor=factor,
+            alpha=self.alpha,
             norm=norm,
-            input_rank=lambda: _gram_rank(self.build()),
-            mean_x=G.mean,
+            residual=self.residual,
+            mean_x=self.G.mean,
             mean_y=Y.mean,
             response_grams=Y.grams,
             solver="cholesky",
             dtype=Y.dtype,
-            hat=hat,
-            whole=whole,
+            weight=Y.weight,
+            squares=Y.squares,
+            more=self.G.kept(),
         )
+
+
+@dataclass(eq=False)
+class DualFactor:
+    """Coordinates of a Gram matrix that are the dual coefficients themselves."""
+
+    solved: _Solved
+
+    @property
+    def n_directions(self) -> int:
+        """Number of samples with weight."""
+        root = self.solved.G.root
+        return self.solved.L.shape[0] if root is None else int((to_numpy(root) > 0).sum())
+
+    def kept(self) -> dict[str, Any]:
+        """Return the Cholesky factor of ``K + alpha I``, and the centre of the kernel values."""
+        solved = self.solved
+        return {"form": "gram", "factor": solved.L, "mean": solved.G.mean, "root": None}
+
+    def lift(self, M: Array) -> Array:
+        """Return `M`, which are dual coefficients."""
+        return M
+
+    def fitted(self, M: Array) -> list[tuple[float, Array]]:
+        """Return the fitted values of dual coefficients."""
+        raise NotImplementedError  # the problem has the residual sums of squares
+
+    def input_rank(self) -> int:
+        """Return the numerical rank of the Gram matrix."""
+        return _gram_rank(self.solved.build())
+
+    def trace(self) -> None:
+        """Return None: the trace follows from the Cholesky factor."""
+        return
+
+
+@dataclass(eq=False)
+class RootFactor(DualFactor):
+    """Coordinates of a square root R of ``Z'Z``, which ``C R^-1`` maps to dual coefficients."""
+
+    root: Root
+    last: tuple[Array, Array] | None = field(default=None, init=False)
+
+    def lift(self, M: Array) -> Array:
+        """Map columns of mode-0 coordinates to dual coefficients."""
+        return self.solved.G.as_coefficients(self._duals(M))
+
+    def fitted(self, M: Array) -> list[tuple[float, Array]]:
+        """Return the fitted values ``Y R^-1 M - alpha C R^-1 M`` of the training samples."""
+        Y, alpha = self.solved.Y.values, self.solved.alpha
+        return [(1.0, Y @ self.root.solve(M) - alpha * self._duals(M))]
+
+    def _duals(self, M: Array) -> Array:
+        """Return ``C R^-1 M``, which is cached: coefficients and residuals need it."""
+        if self.last is None or self.last[0] is not M:
+            self.last = M, self.solved.times(self.root.solve(M))
+        return self.last[1]
 
 
 def _root_problem(solved: _Solved, n_leading: int | None) -> Whitened | None:
     """Return the whitened problem in the coordinates of a square root of ``Z'Z``."""
-    Y, alpha = solved.Y, solved.alpha
+    Y = solved.Y
     # If the fit explains almost nothing, or squares overflow, the difference Y - alpha C has no
     # accurate digits.
     if not (math.isfinite(Y.syy) and Y.syy - solved.residual > max(_HALF * Y.syy, _TINY)):
         return None
     S, noise = solved.inner_products(), _EPS * Y.syy
-    root, lift, whole = leading_rows(S, n_leading, Y.shape, noise) or square_root(S, noise)
-    norm = squared_norm(root) if whole is None else namespace_of(S).linalg.trace(S)
-
-    last: list[Array] = []
-
-    def duals(M: Array) -> Array:
-        """Return ``C lift(M)``, which is cached: coefficients and residuals need it."""
-        if not last or last[0] is not M:
-            last[:] = M, solved.times(lift(M))
-        return last[1]
-
-    def fitted(M: Array) -> list[tuple[float, Array]]:
-        return [(1.0, Y.values @ lift(M) - alpha * duals(M))]
-
-    to_duals = lambda M: solved.G.as_coefficients(duals(M))  # noqa: E731
-    return solved.problem(root, to_duals, float(norm), whole, fitted=fitted)
+    root = leading_rows(S, n_leading, Y.shape, noise) or square_root(S, noise)
+    norm = squared_norm(root.rows) if root.whole is None else namespace_of(S).linalg.trace(S)
+    problem = solved.problem(root.rows, RootFactor(solved, root), float(norm))
+    return replace(problem, whole=root.whole)
 
 
 def _gram_rank(G: Gram) -> int:
@@ -360,30 +392,63 @@ def positive_part(G: Gram) -> tuple[Array, Array]:
 # ---------------------------------------------------------------- square roots of Z'Z
 
 
-# Rows of R, the function that solves R X = M, and properties of all rows.
-Root = tuple[Array, Callable[[Array], Array], Whole | None]
+@dataclass(frozen=True, eq=False)
+class TriangularRoot:
+    """The root ``R = L'`` of ``S = L L'``."""
+
+    L: Array  # (D, D), lower triangular
+
+    whole = None
+
+    @property
+    def rows(self) -> Array:
+        """Rows of R."""
+        return self.L.T
+
+    def solve(self, M: Array) -> Array:
+        """Return ``R^-1 M``."""
+        return solve_triangular(self.L, M, transposed=True)
+
+
+@dataclass(frozen=True, eq=False)
+class EigenRoot:
+    """The root ``R = diag(sigma) V'`` from eigenpairs of S, or its leading rows."""
+
+    sigma: Array  # (k,)
+    V: Array  # (D, k)
+    whole: Whole | None = None  # properties of all rows, if these are the leading ones
+
+    @property
+    def rows(self) -> Array:
+        """Rows of R."""
+        return self.sigma[:, None] * self.V.T
+
+    def solve(self, M: Array) -> Array:
+        """Return ``R^-1 M``."""
+        return self.V @ (M / self.sigma[:, None])
+
+
+Root = TriangularRoot | EigenRoot
 
 
 def square_root(S: Array, noise: float) -> Root:
-    """Return a matrix R with ``R'R = S``, the function that solves ``R X = M``, and None.
+    """Return a matrix R with ``R'R = S``.
 
-    R is the Cholesky factor if it is well conditioned, and ``diag(sigma) V'`` from the eigenpairs
-    otherwise.
+    R is the Cholesky factor if it is well conditioned, and comes from the eigenpairs otherwise.
     """
     xp = namespace_of(S)
     L, _ = cholesky(S)
     if L is not None:
         d = xp.linalg.diagonal(L)
         if float(xp.min(d)) > 1e-4 * float(xp.max(d)):
-            return L.T, lambda M: solve_triangular(L, M, transposed=True), None
+            return TriangularRoot(L)
     lam, V = eigh(S)
     # Rounding can make small eigenvalues zero or negative. Raising them to `noise` keeps all
     # directions: R^-1 R = V V'.
-    sigma = xp.sqrt(xp.clip(lam, noise, None))
-    return sigma[:, None] * V.T, lambda M: V @ (M / sigma[:, None]), None
+    return EigenRoot(xp.sqrt(xp.clip(lam, noise, None)), V)
 
 
-def leading_rows(S: Array, k: int | None, shape: Sequence[int], noise: float) -> Root | None:
+def leading_rows(S: Array, k: int | None, shape: Sequence[int], noise: float) -> EigenRoot | None:
     """Return the leading `k` rows of ``R = diag(sigma) V'`` in place of all rows.
 
     Returns None if this is not faster, or if fewer than `k` eigenvalues exceed `noise`, the
@@ -396,5 +461,4 @@ def leading_rows(S: Array, k: int | None, shape: Sequence[int], noise: float) ->
     if not lam[k - 1] > max(noise, np.finfo(float).eps * S.shape[0] * lam[0]):
         return None
     sigma = asarray_like(np.sqrt(lam[:k]), V)
-    whole = Whole(np.maximum(lam, 0.0), partial_traces(S, shape))
-    return sigma[:, None] * V.T, lambda M: V @ (M / sigma[:, None]), whole
+    return EigenRoot(sigma, V, Whole(np.maximum(lam, 0.0), partial_traces(S, shape)))

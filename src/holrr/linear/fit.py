@@ -1,16 +1,20 @@
 """Linear fits: from samples, streams or moments to a `Fit`.
 
-All structures have the same steps: whiten the data (`core.spectral`), approximate the whitened
-tensor (`core.approximate`), map it back to coefficients (`core.fit`), and undo weights and units.
+All fits have the same steps. Data are changed first: divided by units, mapped to features of the
+inputs, and reduced to the outputs that are observed and have weight. `solve` fits a structure to
+what is left: it whitens the data (`core.spectral`), approximates the whitened tensor
+(`core.approximate`) and maps it back to coefficients (`core.fit`). Then the changes are undone, the
+last one first. Each change is a function of data and options, which returns a record with the
+method `undo`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -49,7 +53,7 @@ from ..missing.fit import (
     has_missing,
     warn_of_rounds,
 )
-from ..missing.known import KnownOutputs, prepare, prepare_stream
+from ..missing.known import KnownOutputs, Prepared, prepare, prepare_stream
 from ..streaming.problems import spectral_from_stream, whiten_stream
 from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
@@ -75,6 +79,8 @@ _COMPLETE_OUTPUTS = (
     "values. Fit the outputs with missing values separately."
 )
 
+Data = Samples | Stream | CentredMoments
+
 
 @dataclass(frozen=True, eq=False)
 class LinearOptions:
@@ -96,6 +102,8 @@ class LinearOptions:
         Outputs that are never observed. They are zero in the data, which are otherwise complete.
     pilot : pair of Structure and float, optional
         Structure and penalty of the model that imputes missing outputs for a mixture.
+    weights : sequence of p arrays of shape (d_i,), optional
+        Weights of the outputs, see `weigh_outputs`.
     """
 
     structure: Structure
@@ -105,16 +113,33 @@ class LinearOptions:
     inputs: InputDesign | None = None
     never: np.ndarray | None = None
     pilot: tuple[Structure, float] | None = None
+    weights: Sequence[np.ndarray] | None = None
+
+    @property
+    def has_several_penalties(self) -> bool:
+        """Whether the fit has several penalties: one for each output, or a mixture."""
+        return isinstance(self.alpha, np.ndarray) or isinstance(self.structure, Mixture)
+
+    @property
+    def keeps_grid(self) -> bool:
+        """Whether the structure depends on the modes of the outputs."""
+        base = self.structure.base if isinstance(self.structure, Mixture) else self.structure
+        return isinstance(base, MultilinearRank)
 
     @property
     def min_alpha(self) -> float:
-        """Smallest penalty of the fit."""
-        if isinstance(self.structure, Mixture):
-            return self.structure.min_alpha
-        return float(np.min(self.alpha))
+        """Smallest penalty of the fit and of the model that imputes outputs."""
+        mixture = self.structure if isinstance(self.structure, Mixture) else None
+        least = float(np.min(self.alpha)) if mixture is None else mixture.min_alpha
+        return least if self.pilot is None else min(least, self.pilot[1])
+
+    @property
+    def refines(self) -> bool:
+        """Whether the fit refines the directions of the input modes with the coefficients."""
+        return isinstance(self.structure, MultilinearRank) and self.structure.refine
 
     def in_units(self, x_unit: float) -> LinearOptions:
-        """Return the options for inputs divided by `x_unit`; `inputs` is not changed."""
+        """Return the options for inputs divided by `x_unit`."""
         if x_unit == 1.0:
             return self
         structure, pilot = self.structure, self.pilot
@@ -122,8 +147,13 @@ class LinearOptions:
             structure = structure.in_units(x_unit)
         if pilot is not None:
             pilot = pilot[0], scaled_alpha(pilot[1], x_unit)
-        alpha = scaled_alpha(self.alpha, x_unit)
-        return replace(self, structure=structure, alpha=alpha, pilot=pilot)
+        return replace(
+            self,
+            structure=structure,
+            alpha=scaled_alpha(self.alpha, x_unit),
+            pilot=pilot,
+            inputs=self.inputs and self.inputs.in_units(1 / x_unit),
+        )
 
     def of_known(self, known: KnownOutputs, n_features: int, *, is_complete: bool) -> LinearOptions:
         """Return the options of a fit to known outputs."""
@@ -141,6 +171,17 @@ class LinearOptions:
             pilot = known.structure(pilot[0], n_features), pilot[1]
         never = known.never if is_complete else None
         return replace(self, structure=fitting, pilot=pilot, never=never)
+
+
+class Change(Protocol):
+    """Change of the data before a fit."""
+
+    def undo(self, fit: Fit) -> Fit:
+        """Return the fit to the data before the change, from a fit to the changed data."""
+
+
+# A step returns the changed data, the options for them, and the change, or None for no change.
+Step = Callable[..., tuple[Any, LinearOptions, Change | None]]
 
 
 def fit_data(
@@ -166,133 +207,283 @@ def fit_data(
     n_dropped : int
         Number of samples without any observed output, if missing outputs are ignored.
     """
+    options = replace(options, weights=weights)
+    partly = options.ignore_missing or weights is not None
     if isinstance(data, Stream):
-        return _fit_stream(data, options, weights), 0
-    if options.inputs is not None:
-        return _fit_features(data, options, weights)
-    if options.ignore_missing and has_missing(data):
-        return _fit_incomplete(data, options, weights)
-    fit = _fit_complete(data if weights is None else weighted(data, weights), options)
-    if weights is not None:
-        fit = fit.unweighted(weights)
-    return (fit if type(fit.intercept) is type(data.X) else fit.to_device_of(data.X)), 0
-
-
-def _fit_complete(data: Samples, options: LinearOptions) -> Fit:
-    """Fit a model to samples whose outputs are complete, apart from outputs never observed."""
+        return _fit(data, options, [to_units, to_known_stream, to_moments, to_features])
+    steps: list[Step] = [to_host] if type(data.X) is not np.ndarray else []
+    steps += [to_units]
+    steps += [to_features] if options.inputs is not None else []
+    steps += [to_known_outputs] if partly else []
     with few_threads_for(data.work):
-        scaled = (data if type(data.X) is np.ndarray else data.to_host_if_small()).scaled()
-        options = options.in_units(scaled.x_unit)
-        arrays = scaled.X, scaled.Y, scaled.w
-        how: dict[str, Any] = {
-            "fit_intercept": options.fit_intercept,
-            "response_grams": options.structure.needs_response_grams,
-        }
-        if _needs_all_penalties(options):
-            how["min_alpha"] = _least_alpha(options)
-            fit = _fit_spectral(spectral_from_samples(*arrays, **how), options, data.n_features)
-        else:
-            problem = whiten_arrays(*arrays, options.alpha, **how)
-            with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
-                fit = _fit_problem(problem, options, data.n_features)
-    return fit.rescaled(scaled.x_unit, scaled.y_unit)
+        return _fit(data, options, steps)
 
 
-def _needs_all_penalties(options: LinearOptions) -> bool:
-    """Return whether the fit has several penalties: one for each output, or a mixture."""
-    return isinstance(options.alpha, np.ndarray) or isinstance(options.structure, Mixture)
+def fit_moments(
+    moments: CentredMoments,
+    options: LinearOptions,
+    *,
+    never: np.ndarray | None = None,
+) -> Fit:
+    """Fit a model to moments.
+
+    Parameters
+    ----------
+    moments : CentredMoments
+        Moments of the data.
+    options : LinearOptions
+        Parameters of the fit.
+    never : array of bool, of shape (d1, ..., dp), optional
+        Outputs that are never observed. The fit leaves them out.
+    """
+    with few_threads_for(moments.n_features * math.prod(moments.Sxy.shape)):
+        leave_out = partial(to_known_moments, never=never)
+        return _fit(moments, options, [to_units, leave_out, to_centre, to_features])[0]
 
 
-def _least_alpha(options: LinearOptions) -> float:
-    """Return the smallest penalty of the fit and of the model that imputes outputs."""
-    least = options.min_alpha if options.pilot is None else options.pilot[1]
-    return min(least, options.min_alpha)
+def _fit(data: Data, options: LinearOptions, steps: Sequence[Step]) -> tuple[Fit, int]:
+    """Change the data, fit them, and undo the changes; also count the samples that are left out."""
+    changes: list[Change] = []
+    for step in steps:
+        data, options, change = step(data, options)
+        changes += [] if change is None else [change]
+    fit = solve(data, options)
+    for change in reversed(changes):
+        fit = change.undo(fit)
+    return fit, sum(getattr(change, "n_dropped", 0) for change in changes)
 
 
-def _fit_spectral(spectral: Spectral, options: LinearOptions, n_features: int) -> Fit:
-    """Fit a model with several penalties."""
-    if isinstance(options.alpha, np.ndarray):
-        return fit_by_output(spectral, options.alpha, options.fit_intercept)
-    if options.never is not None:
-        assert options.pilot is not None
-        spectral = complete_columns(replace(spectral, never=options.never), *options.pilot)
-    return _fit_problem(spectral.at(options.alpha), options, n_features)
-
-
-def _fit_problem(problem: Whitened, options: LinearOptions, n_features: int) -> Fit:
-    """Fit a model to a whitened problem."""
+def solve(data: Data, options: LinearOptions) -> Fit:
+    """Fit a structure to data, in their units and with their outputs."""
+    if isinstance(data, IncompleteSamples):
+        how = options.structure, options.alpha, options.fit_intercept, options.pilot
+        return fit_missing(data, *how)
+    problem = problem_of(data, options)
+    if isinstance(problem, Spectral):
+        if isinstance(options.alpha, np.ndarray):
+            return fit_by_output(problem, options.alpha, options.fit_intercept)
+        if options.never is not None:
+            assert options.pilot is not None
+            problem = complete_columns(replace(problem, never=options.never), *options.pilot)
+        problem = problem.at(options.alpha)
     if options.never is not None:
         check_not_response(options.structure)
         problem = replace(problem, never=options.never)
-    found = options.structure.approximate(problem, n_features)
-    fit = fit_approximation(problem, found, options.fit_intercept)
+    with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
+        found = options.structure.approximate(problem, data.n_features)
+        fit = fit_approximation(problem, found, options.fit_intercept)
     if not found.converged:
         warn_of_rounds(options.structure, fit.n_iter)
     return fit
 
 
-def _fit_incomplete(
-    data: Samples,
-    options: LinearOptions,
-    weights: Sequence[np.ndarray] | None,
-) -> tuple[Fit, int]:
-    """Fit a model to samples with missing outputs."""
+def problem_of(data: Data, options: LinearOptions) -> Spectral | Whitened:
+    """Return the problem of data, for all penalties if the fit has several of them."""
+    several = options.has_several_penalties
+    if isinstance(data, CentredMoments):
+        return spectral_from_moments(data) if several else whiten_moments(data, options.alpha)
+    how: dict[str, Any] = {
+        "fit_intercept": options.fit_intercept,
+        "response_grams": options.structure.needs_response_grams,
+    }
+    if isinstance(data, Samples):
+        arrays = data.X, data.Y, data.w
+        if several:
+            return spectral_from_samples(*arrays, min_alpha=options.min_alpha, **how)
+        return whiten_arrays(*arrays, options.alpha, **how)
+    if several:
+        return spectral_from_stream(data, min_alpha=options.min_alpha, **how)
+    problem = whiten_stream(data, options.alpha, **how)
+    if options.never is not None and is_memory_mapped(problem.Z):
+        raise ValueError(
+            f"{int(options.never.sum())} outputs of y, apart from whole slices, are missing in "
+            f"every sample. The fit completes them in memory, and X'Y takes "
+            f"{problem.Z.nbytes / 2**20:.3g} MiB, which exceeds the memory budget. Increase the "
+            f"budget with holrr.streaming.memory_budget."
+        )
+    return problem
+
+
+# ---------------------------------------------------------------- changes of data before a fit
+
+
+@dataclass(frozen=True, eq=False)
+class Device:
+    """Data that were copied from the device of an array."""
+
+    like: Array
+
+    def undo(self, fit: Fit) -> Fit:
+        """Return the fit on the device of the data."""
+        return fit if type(fit.intercept) is type(self.like) else fit.to_device_of(self.like)
+
+
+def to_host(data: Samples, options: LinearOptions) -> tuple[Samples, LinearOptions, Device]:
+    """Copy small samples from an accelerator to the host, which is faster for small problems."""
+    if options.ignore_missing:
+        has_missing(data)  # raises an error for missing outputs that are not NumPy arrays
+    return data.to_host_if_small(), options, Device(data.X)
+
+
+@dataclass(frozen=True)
+class Units:
+    """Powers of two that inputs and outputs were divided by."""
+
+    x_unit: float
+    y_unit: float
+
+    def undo(self, fit: Fit) -> Fit:
+        """Return the fit in the units and the dtype of the data."""
+        return fit.rescaled(self.x_unit, self.y_unit)
+
+
+def to_units(data: Data, options: LinearOptions) -> tuple[Data, LinearOptions, Units]:
+    """Divide samples by powers of two, so that squares neither overflow nor underflow."""
+    if not isinstance(data, Samples):
+        return data, options, Units(1.0, 1.0)
+    data = data.scaled()
+    units = Units(data.x_unit, data.y_unit)
+    if data.x_unit != 1.0 or data.y_unit != 1.0:
+        options, data = options.in_units(data.x_unit), replace(data, x_unit=1.0, y_unit=1.0)
+    return data, options, units
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of the inputs, and residuals of own inputs, in place of inputs and outputs.
+
+    Parameters
+    ----------
+    map : InputMap
+    mean_x : array of shape (n_inputs,)
+        Centre of the inputs.
+    n_rounds : int
+        Number of rounds in which the directions were refined.
+    n_dropped : int
+        Number of samples that were left out, since no output is observed.
+    """
+
+    map: InputMap
+    mean_x: Array
+    n_rounds: int = 0
+    n_dropped: int = 0
+
+    def undo(self, fit: Fit) -> Fit:
+        """Return the fit to the inputs."""
+        return replace(fit.lifted(self.map, self.mean_x), n_iter=fit.n_iter + self.n_rounds)
+
+
+def to_features(data: Any, options: LinearOptions) -> tuple[Any, LinearOptions, Features | None]:
+    """Compute features of the inputs of samples or moments, if the options ask for them."""
+    design, weights, n_dropped = options.inputs, options.weights, 0
+    if design is None:
+        return data, options, None
+    check_own_inputs(options)
+    if isinstance(data, Samples):
+        if options.ignore_missing and has_missing(data):
+            _refuse_free(design)
+            check_no_infinity(data)
+            data, n_dropped = drop_unobserved(data)  # they must not influence the features
+        weighed = data if weights is None else weighted(data, weights)
+        how = weighed.X, weighed.Y, weighed.w, options.fit_intercept
+        features, mean_x = design.from_samples(*how), _input_mean(data, options)
+        is_complete = not (options.ignore_missing and has_missing(data))
+    else:
+        weighed, is_complete = data, True
+        features, mean_x = design.from_moments(data), data.mean_x
+    sizes = data.n_features, features.n_features, data.output_shape
+    options, n_rounds = _within_features(replace(options, inputs=None), *sizes), 0
+    if options.refines and is_complete:
+        features, n_rounds = refine_inputs(features, weighed, options, solve)
+    if features.own is not None and weights is not None and isinstance(data, Samples):
+        # Own inputs were fitted to weighted outputs. Samples are weighted after this step.
+        features = replace(features, own=features.own.unweighted(product_of(weights)))
+    return features.of(data), options, Features(features, mean_x, n_rounds, n_dropped)
+
+
+def _refuse_free(design: InputDesign) -> None:
+    """Raise an error for unpenalised blocks, which need complete outputs."""
+    if design.free is not None:
+        raise ValueError(
+            "alpha=0 for a block of inputs needs complete outputs, but y has missing values. Give "
+            "the block a small positive penalty."
+        )
+
+
+def to_moments(
+    data: Stream, options: LinearOptions
+) -> tuple[Stream | CentredMoments, LinearOptions, None]:
+    """Compute the moments of a stream, if its fit has features or several penalties."""
+    several = options.has_several_penalties and not isinstance(data, SparseStream)
+    if options.inputs is None and not several:
+        return data, options, None
+    moments = data.moments(options.structure.needs_response_grams)
+    return to_centre(moments, options)
+
+
+def to_centre(
+    data: CentredMoments, options: LinearOptions
+) -> tuple[CentredMoments, LinearOptions, None]:
+    """Return moments about the centres of the fit."""
+    check_linear_moments(data, options.structure)
+    return data.centred(options.fit_intercept), options, None
+
+
+class IncompleteSamples(Samples):
+    """Samples some of whose outputs are missing in some samples only."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of outputs, which were multiplied by their square roots."""
+
+    weights: Sequence[np.ndarray]
+
+    def undo(self, fit: Fit) -> Fit:
+        """Return the fit to the outputs."""
+        return fit.unweighted(self.weights)
+
+
+def to_known_outputs(
+    data: Samples, options: LinearOptions
+) -> tuple[Samples, LinearOptions, Prepared | Weights | None]:
+    """Leave out outputs that are never observed, and weigh the others."""
+    weights = options.weights
+    if not (options.ignore_missing and has_missing(data)):
+        if weights is None:
+            return data, options, None
+        return weighted(data, weights), options, Weights(weights)
     check_no_infinity(data)
     if isinstance(options.alpha, np.ndarray):
         raise ValueError(_COMPLETE_OUTPUTS)
-    some = prepare(data, weights, keep_grid=_is_multilinear(options.structure))
+    some = prepare(data, weights, keep_grid=options.keeps_grid)
     if some.known is not None:
         options = options.of_known(some.known, data.n_features, is_complete=some.is_complete)
-    if some.is_complete:
-        fit = _fit_complete(some.samples, options)
-    else:
-        fit = fit_missing(
-            some.samples,
-            options.structure,
-            options.alpha,
-            options.fit_intercept,
-            options.pilot,
-        )
-    return some.expand(fit), some.n_dropped
-
-
-def _fit_features(
-    data: Samples,
-    options: LinearOptions,
-    weights: Sequence[np.ndarray] | None,
-) -> tuple[Fit, int]:
-    """Fit a model to features of the inputs, and express the fit in the inputs themselves."""
-    assert options.inputs is not None
-    check_own_inputs(options)
-    n_empty = 0
-    if options.ignore_missing and has_missing(data):
-        if options.inputs.free is not None:
-            raise ValueError(
-                "alpha=0 for a block of inputs needs complete outputs, but y has missing values. "
-                "Give the block a small positive penalty."
-            )
-        check_no_infinity(data)
-        data, n_empty = drop_unobserved(data)  # these samples must not influence the features
-    scaled = data.scaled()
-    Y = scaled.Y if weights is None else weighted(scaled, weights).Y
-    design = options.inputs.in_units(1 / scaled.x_unit)
-    features = design.from_samples(scaled.X, Y, scaled.w, options.fit_intercept)
-    inner = _within_features(
-        replace(options, inputs=None), data.n_features, features.n_features, data.output_shape
+    return (
+        some.samples if some.is_complete else IncompleteSamples(**vars(some.samples)),
+        options,
+        some,
     )
-    mean_x = _input_mean(scaled, options)
-    if _refines_inputs(options) and not has_missing(scaled):
-        fit, features = _refine_samples(replace(scaled, Y=Y), inner, features)
-        fit = fit.lifted(features, mean_x).rescaled(scaled.x_unit, scaled.y_unit)
-        return (fit if weights is None else fit.unweighted(weights)), 0
-    own = features.own
-    if own is not None and weights is not None:
-        own = own.unweighted(product_of(weights))
-        features = replace(features, own=own)
-    fit, n_dropped = fit_data(features.samples(scaled), inner, weights)
-    if own is not None:  # convert to the units of the user's data
-        features = replace(features, own=own.rescaled(scaled.x_unit, scaled.y_unit))
-    return fit.lifted(features, mean_x * scaled.x_unit), n_dropped + n_empty
+
+
+def to_known_stream(data: Stream, options: LinearOptions) -> tuple[Stream, LinearOptions, Any]:
+    """Leave out outputs that are missing in every sample, and weigh the others, lazily."""
+    how = {"ignore_missing": options.ignore_missing, "keep_grid": options.keeps_grid}
+    some = prepare_stream(data, options.weights, **how)
+    if some.known is not None:
+        options = options.of_known(some.known, data.n_features, is_complete=True)
+    return some.stream, options, some
+
+
+def to_known_moments(
+    data: CentredMoments, options: LinearOptions, *, never: np.ndarray | None
+) -> tuple[CentredMoments, LinearOptions, KnownOutputs | None]:
+    """Leave out outputs that are never observed."""
+    if never is None:
+        return data, options, None
+    known = KnownOutputs.of(never, keep_grid=options.keeps_grid)
+    options = options.of_known(known, data.n_features, is_complete=True)
+    return known.moments(data), options, known
 
 
 def _input_mean(data: Samples, options: LinearOptions) -> Array:
@@ -322,137 +513,6 @@ def _within_features(
     first, *others = structure.check(n_inputs, output_shape)
     first = first if isinstance(first, float) else min(first, n_features)
     return replace(options, structure=replace(structure, rank=(first, *others)))
-
-
-def _refines_inputs(options: LinearOptions) -> bool:
-    """Return whether the fit refines the directions of the input modes with the coefficients."""
-    structure = options.structure
-    return isinstance(structure, MultilinearRank) and structure.refine
-
-
-def _refine_samples(
-    data: Samples, options: LinearOptions, features: InputMap
-) -> tuple[Fit, InputMap]:
-    """Fit scaled samples, and refine the directions of the input modes."""
-    alpha = scaled_alpha(options.alpha, data.x_unit)
-    plain = replace(data, x_unit=1.0, y_unit=1.0)
-    options = replace(options, alpha=alpha, ignore_missing=False)
-
-    def moments_of(wanted: InputMap) -> CentredMoments:
-        part = wanted.samples(plain)
-        found = CentredMoments.from_checked(part.X, part.Y, part.w)
-        return found.centred(options.fit_intercept)
-
-    def refit(wanted: InputMap) -> Fit:
-        return fit_data(wanted.samples(plain), options)[0]
-
-    assert isinstance(options.structure, MultilinearRank)
-    return refine_inputs(
-        features,
-        moments_of,
-        refit,
-        alpha,
-        max_iter=options.structure.max_iter,
-        tol=options.structure.tol,
-    )
-
-
-def _fit_stream(data: Stream, options: LinearOptions, weights: Sequence[np.ndarray] | None) -> Fit:
-    """Fit a model to data that are read in blocks."""
-    some = prepare_stream(
-        data,
-        weights,
-        ignore_missing=options.ignore_missing,
-        keep_grid=_is_multilinear(options.structure),
-    )
-    data = some.stream
-    if some.known is not None:
-        options = options.of_known(some.known, data.n_features, is_complete=True)
-    grams = options.structure.needs_response_grams
-    if options.inputs is None and _needs_all_penalties(options) and isinstance(data, SparseStream):
-        how = {"fit_intercept": options.fit_intercept, "response_grams": grams}
-        spectral = spectral_from_stream(data, min_alpha=_least_alpha(options), **how)
-        return some.expand(_fit_spectral(spectral, options, data.n_features).rescaled(1.0, 1.0))
-    if options.inputs is not None or _needs_all_penalties(options):
-        fit = fit_moments(data.moments(options.structure.needs_response_grams), options)
-        return some.expand(fit)
-    problem = whiten_stream(
-        data,
-        options.alpha,
-        fit_intercept=options.fit_intercept,
-        response_grams=options.structure.needs_response_grams,
-    )
-    if options.never is not None and is_memory_mapped(problem.Z):
-        raise ValueError(
-            f"{int(options.never.sum())} outputs of y, apart from whole slices, are missing in "
-            f"every sample. The fit completes them in memory, and X'Y takes "
-            f"{problem.Z.nbytes / 2**20:.3g} MiB, which exceeds the memory budget. Increase the "
-            f"budget with holrr.streaming.memory_budget."
-        )
-    with few_threads_for(data.n_features**2 * math.prod(data.output_shape)):
-        fit = _fit_problem(problem, options, data.n_features).rescaled(1.0, 1.0)
-    return some.expand(fit)
-
-
-def fit_moments(
-    moments: CentredMoments,
-    options: LinearOptions,
-    *,
-    never: np.ndarray | None = None,
-) -> Fit:
-    """Fit a model to moments.
-
-    Parameters
-    ----------
-    moments : CentredMoments
-        Moments of the data.
-    options : LinearOptions
-        Parameters of the fit.
-    never : array of bool, of shape (d1, ..., dp), optional
-        Outputs that are never observed. The fit leaves them out.
-    """
-    if never is not None:
-        known = KnownOutputs.of(never, keep_grid=_is_multilinear(options.structure))
-        options = options.of_known(known, moments.n_features, is_complete=True)
-        return known.expand(fit_moments(known.moments(moments), options))
-    structure = options.structure
-    check_linear_moments(moments, structure)
-    with few_threads_for(moments.n_features * math.prod(moments.Sxy.shape)):
-        centred = moments.centred(options.fit_intercept)
-        if options.inputs is None:
-            return _fit_centred(centred, options).rescaled(1.0, 1.0)
-        check_own_inputs(options)
-        features = options.inputs.from_moments(centred)
-        sizes = moments.n_features, features.n_features, moments.output_shape
-        options = _within_features(options, *sizes)
-        structure = options.structure
-        if _refines_inputs(options):
-            assert isinstance(structure, MultilinearRank)
-            fit, features = refine_inputs(
-                features,
-                lambda wanted: wanted.moments(centred),
-                lambda wanted: _fit_centred(wanted.moments(centred), options),
-                options.alpha,
-                max_iter=structure.max_iter,
-                tol=structure.tol,
-            )
-        else:
-            fit = _fit_centred(features.moments(centred), options)
-        return fit.lifted(features, centred.mean_x).rescaled(1.0, 1.0)
-
-
-def _fit_centred(m: CentredMoments, options: LinearOptions) -> Fit:
-    """Fit a model to moments about the centres of the fit."""
-    if _needs_all_penalties(options):
-        return _fit_spectral(spectral_from_moments(m), options, m.n_features)
-    problem = whiten_moments(m, options.alpha)
-    return _fit_problem(problem, options, m.n_features)
-
-
-def _is_multilinear(structure: Structure) -> bool:
-    """Return whether the structure depends on the modes of the outputs."""
-    base = structure.base if isinstance(structure, Mixture) else structure
-    return isinstance(base, MultilinearRank)
 
 
 def check_linear_moments(moments: CentredMoments, structure: Structure) -> None:

@@ -97,11 +97,15 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
     """
     labels, n_used = names.labels, data.n_features
     space = input_space(labels, n_used)
+    alpha: Any = getattr(estimator, "alpha", 1.0)
+    asked = ("input_rank", "input_weight", "blocks", "own")
+    is_plain = labels is None and all(getattr(estimator, name, None) is None for name in asked)
+    if is_plain and isinstance(alpha, Real):
+        return InputPlan(InputDesign(space, ranks=(None,)), alpha=float(alpha))
     grids = (labels or Labels()).inputs or (Grid(("feature",), (n_used,), is_named=False),)
     rank = getattr(estimator, "input_rank", None)
     scale = _scale(getattr(estimator, "input_weight", None), grids, space)
-    given = estimator.blocks
-    alpha: Any = getattr(estimator, "alpha", 1.0)
+    given: Any = estimator.blocks
     if given is not None and comes_from(alpha, "pandas"):
         alpha = dict(alpha)  # a Series of the penalties of blocks
     if isinstance(alpha, Mapping) and given is None:

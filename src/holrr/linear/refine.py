@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,45 +20,39 @@ from ..core.input_map import InputMap
 from ..core.moments import CentredMoments
 from ..core.namespace import asarray_like, fix_signs, to_numpy
 from ..core.tensor import unfold
+from ..data.validation import Samples
 
 __all__ = ["refine_inputs"]
 
 
 def refine_inputs(
     features: InputMap,
-    moments_of: Callable[[InputMap], CentredMoments],
-    refit: Callable[[InputMap], Fit],
-    alpha: float,
-    *,
-    max_iter: int,
-    tol: float,
-) -> tuple[Fit, InputMap]:
+    data: Samples | CentredMoments,
+    options: Any,
+    solve: Callable[[Any, Any], Fit],
+) -> tuple[InputMap, int]:
     """Refine the bases of the input modes by alternating updates.
 
     Parameters
     ----------
     features : InputMap
         Map from inputs to features, with the initial bases.
-    moments_of : callable
-        Function from a map to the moments of its features about the centres of the fit.
-    refit : callable
-        Function from a map to the fit to its features.
-    alpha : float
-        Penalty, in the units of the data.
-    max_iter : int
-        Maximum number of iterations.
-    tol : float
-        Tolerance. The refinement stops when an iteration lowers the objective by at most this share
-        of the objective.
+    data : Samples or CentredMoments
+        Data with these inputs; moments about the centres of the fit.
+    options : LinearOptions
+        Options of a fit to the features. The refinement stops after `max_iter` iterations, or when
+        an iteration lowers the objective by at most the share `tol` of it.
+    solve : callable
+        Function from data and options to a fit.
 
     Returns
     -------
-    fit : Fit
-        Fit to the features. Its `n_iter` includes the iterations of this refinement.
     features : InputMap
         Map with the refined bases.
+    n_rounds : int
+        Number of iterations.
     """
-    best, n_rounds = refit(features), 0
+    best, n_rounds = solve(features.of(data), options), 0
     reduced = [
         (block, k)
         for block, bases in enumerate(features.bases)
@@ -65,19 +60,26 @@ def refine_inputs(
         for k, U in enumerate(bases)
         if U.shape[1] < U.shape[0]
     ]
-    while reduced and n_rounds < max_iter:
+    while reduced and n_rounds < options.structure.max_iter:
         n_rounds += 1
         tried, fit = features, best
         for block, k in reduced:
-            tried = _updated(tried, fit, block, k, moments_of, alpha)
-            fit = refit(tried)
+            tried = _updated(tried, fit, block, k, data, options)
+            fit = solve(tried.of(data), options)
         gain = best.objective - fit.objective
         if not gain > 0:
             break
         best, features = fit, tried
-        if gain <= tol * abs(best.objective):
+        if gain <= options.structure.tol * abs(best.objective):
             break
-    return replace(best, n_iter=best.n_iter + n_rounds), features
+    return features, n_rounds
+
+
+def _moments(data: Samples | CentredMoments, fit_intercept: bool) -> CentredMoments:
+    """Return moments about the centres of the fit."""
+    if isinstance(data, CentredMoments):
+        return data
+    return CentredMoments.from_checked(data.X, data.Y, data.w).centred(fit_intercept)
 
 
 def _updated(
@@ -85,8 +87,8 @@ def _updated(
     fit: Fit,
     block: int,
     k: int,
-    moments_of: Callable[[InputMap], CentredMoments],
-    alpha: float,
+    data: Samples | CentredMoments,
+    options: Any,
 ) -> InputMap:
     """Return the map with the optimal basis of one mode for fixed coefficients, orthonormalised."""
     bases, shape = features.bases[block], features.space.shapes[block]
@@ -94,7 +96,7 @@ def _updated(
     ranks = tuple(U.shape[1] for U in bases)
     whole = tuple(asarray_like(np.eye(shape[k]), U) if j == k else U for j, U in enumerate(bases))
     wide = replace(features, bases=_with(features.bases, block, whole))
-    m = moments_of(wide)
+    m = _moments(wide.of(data), options.fit_intercept)
     start, stop = _place(wide, block)
     W = to_numpy(fit.tucker.to_dense()).astype(float)
     W = W.reshape(W.shape[0], -1)
@@ -115,7 +117,7 @@ def _updated(
     K = np.einsum("abd,ced->abce", H, H)
     normal = np.einsum("ibje,abce->iajc", S, K)
     ridge = np.einsum("abcb->ac", K)
-    normal += alpha * np.einsum("ij,ac->iajc", np.eye(mk), ridge)
+    normal += options.alpha * np.einsum("ij,ac->iajc", np.eye(mk), ridge)
     right = np.einsum("ibd,abd->ia", target.reshape(mk, b, -1), H)
     size = mk * ranks[k]
     solved = np.linalg.lstsq(_symmetric(normal.reshape(size, size)), right.ravel(), rcond=None)[0]

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..core.approximate import MultilinearRank, Structure
 from ..core.checks import SAME_OUTPUTS, BadEntryError, check_finite
-from ..core.fit import Fit, fit_approximation, lift, scaled_alpha
+from ..core.fit import Fit, fit_approximation, lift
 from ..core.mixture import Mixture
 from ..core.namespace import is_numpy_array, namespace_of, row_blocks
 from ..core.spectral import Whitened
@@ -79,10 +79,9 @@ def fit_missing(
     Parameters
     ----------
     data : Samples
-        Samples of NumPy arrays, as returned by `drop_unobserved`.
+        Samples of NumPy arrays of ordinary size, as returned by `drop_unobserved`.
     structure : Structure
     alpha : float
-        Penalty, in the units of the user's data.
     fit_intercept : bool
     pilot : pair of Structure and float, optional
         For a mixture: structure and penalty of the model that imputes missing entries.
@@ -90,27 +89,23 @@ def fit_missing(
     Returns
     -------
     Fit
-        The fit, in the units of the user's data.
     """
-    data = data.scaled()
     imputing, penalty = pilot or (structure, alpha)
-    penalty = scaled_alpha(penalty, data.x_unit)
     found = complete_samples(data, imputing, penalty, fit_intercept)
     if not found.converged:
         warn_of_rounds(structure, found.n_iter)
     fit = fit_approximation(found.problem, found.found, fit_intercept)
     if isinstance(structure, Mixture):
-        penalty = scaled_alpha(alpha, data.x_unit)
-        problem = found.imputed().at(penalty)
-        mixed = structure.in_units(data.x_unit).approximate(problem, data.n_features)
+        problem = found.imputed().at(alpha)
+        mixed = structure.approximate(problem, data.n_features)
         fit = replace(
             fit_approximation(problem, mixed, fit_intercept),
-            objective=found.objective_of(mixed, penalty),
+            objective=found.objective_of(mixed, alpha),
             lower_bound=math.nan,
             rss_root=fit.rss_root,
             weight=fit.weight,
         )
-    return replace(fit, n_iter=found.n_iter).rescaled(data.x_unit, data.y_unit)
+    return replace(fit, n_iter=found.n_iter)
 
 
 def warn_of_rounds(structure: Structure, n_iter: int) -> None:
@@ -153,8 +148,7 @@ def _with_observed_residuals(found: Completion, data: Samples) -> Whitened:
         seen = ~np.isnan(residual)
         squares += np.tensordot(w, np.where(seen, residual, 0.0) ** 2, 1)
         weights += np.tensordot(w, seen, 1)
-    assert problem.hat is not None
-    return replace(problem, hat=replace(problem.hat, residuals=squares, weight=weights))
+    return replace(problem, residuals=squares, weight=weights)
 
 
 # ---------------------------------------------------------------- batches

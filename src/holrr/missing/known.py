@@ -170,7 +170,7 @@ class KnownOutputs:
         """Return all outputs, with `fill` for outputs that are never observed."""
         return self.put(A if self.never is None else np.where(self.never, fill, A), fill)
 
-    def expand(self, fit: Fit) -> Fit:
+    def undo(self, fit: Fit) -> Fit:
         """Return a fit to all outputs, with NaN as intercept and noise of never observed ones."""
         weight, spectra = fit.weight, fit.spectra
         if spectra and self.slices is None:  # spectra of the output modes were not computed
@@ -243,7 +243,7 @@ class Prepared:
         """Weight of each output of the samples, of their shape."""
         return _weight_of_known(self.weights, self.known)
 
-    def expand(self, fit: Fit) -> Fit:
+    def undo(self, fit: Fit) -> Fit:
         """Return the fit to all outputs, in their units, from a fit to the samples."""
         return _expanded(fit, self.known, self.weights)
 
@@ -323,7 +323,7 @@ class PreparedStream:
         """Weight of each output of the stream, of their shape."""
         return _weight_of_known(self.weights, self.known)
 
-    def expand(self, fit: Fit) -> Fit:
+    def undo(self, fit: Fit) -> Fit:
         """Return the fit to all outputs, in their units, from a fit to the stream."""
         return _expanded(fit, self.known, self.weights)
 
@@ -372,7 +372,7 @@ def _weight_of_known(
 
 def _expanded(fit: Fit, known: KnownOutputs | None, weights: Sequence[np.ndarray] | None) -> Fit:
     """Return the fit to all outputs, in their units, from a fit to known, weighted outputs."""
-    fit = fit if known is None else known.expand(fit)
+    fit = fit if known is None else known.undo(fit)
     return fit if weights is None else fit.unweighted(weights)
 
 

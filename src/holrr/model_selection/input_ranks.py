@@ -154,7 +154,7 @@ class _RotatedFold:
     ) -> None:
         self.alphas, self.fit_intercept = alphas, source.fit_intercept
         own, where = products[fold], source.folds[fold]
-        self.full: InputMap = design.map_of(lambda: own, own.V)
+        self.full: InputMap = design.map_of(own, own.V)
         self.seen: Side = mapped(self.full, source.seen(where))
         self.unseen: Side = mapped(self.full, source.unseen(where))
 

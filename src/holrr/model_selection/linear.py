@@ -1914,7 +1914,7 @@ def expand_found(found: Found, known: KnownOutputs) -> Found:
                 kept[name] = known.put_known(kept[name], fill)
         noise = known.put_known(calibration.noise)
         calibration = replace(calibration, noise=noise, quantiles=kept, errors=None)
-    return replace(found, fit=known.expand(found.fit), calibration=calibration)
+    return replace(found, fit=known.undo(found.fit), calibration=calibration)
 
 
 def shared_parameters(search: Any, model: Any) -> dict[str, Any]:

@@ -257,7 +257,7 @@ def scaled_beta(beta: float, x_unit: float, y_unit: float, order: int) -> float:
 def start_of(data: ScaledProblem, rank: Any, n_features: int) -> Approximation:
     """Return the truncated HOSVD of the least squares problem, with the ranks of the core."""
     specs = check_rank(rank, (n_features, *data.shape[1:]))
-    return hosvd(data.T, data.pick(specs), input_rank=lambda: data.T.shape[0])
+    return hosvd(data.T, data.pick(specs), inputs=data)
 
 
 def unconverged(max_iter: int, tol: float) -> str:

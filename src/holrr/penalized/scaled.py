@@ -49,6 +49,10 @@ class ScaledProblem:
         rest = max(problem.syy / unit_t / unit_t - float(squared_norm(T)), 0.0)
         return cls(problem.s / unit_s, T, modes, shape, rest, unit_s, unit_t)
 
+    def input_rank(self) -> int:
+        """Return the numerical rank of the inputs."""
+        return int(self.s.shape[0])
+
     def pick(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Select the values of the modes of `T` from values for all modes of the data."""
         return tuple(values[i] for i in self.modes)

@@ -129,12 +129,9 @@ def _joined(stream: Stream, parts: Iterable[tuple[Box, Whitened]]) -> Whitened:
             Z = _on_disk((part.Z.shape[0], *stream.output_shape))
         Z[(slice(None), *box)] = part.Z
         release_pages(Z)
-        assert part.hat is not None
-        mean_y[box], squares[box] = part.mean_y, part.hat.squares
+        mean_y[box], squares[box] = part.mean_y, part.squares
         residual, norm = residual + part.residual, norm + part.norm
-    assert part.hat is not None
-    hat = replace(part.hat, squares=squares)
-    return replace(part, Z=Z, mean_y=mean_y, residual=residual, norm=norm, hat=hat)
+    return replace(part, Z=Z, mean_y=mean_y, residual=residual, norm=norm, squares=squares)
 
 
 def _on_disk(shape: tuple[int, ...]) -> np.memmap:
