@@ -104,6 +104,7 @@ def kernel_folds(
         n_training=n_training(splits, data.w),
         y_unit=data.y_unit,
         device=None if on_host(data.X) else data.X,
+        splits=splits,
     )
 
 
@@ -190,6 +191,7 @@ def landmark_folds(
         n_candidates=len(specs),
         y_unit=y_unit,
         device=None if samples is None or on_host(samples.X) else samples.X,
+        splits=splits,
     )
 
 

@@ -36,6 +36,7 @@ from ..core.tensor import Tucker
 from ..core.threads import few_threads_for
 from ..data.validation import Samples
 from ..linear.fit import LinearOptions, fit_data
+from ..model_selection.choice import groups_of
 from ..model_selection.folds import (
     Folds,
     Problems,
@@ -53,8 +54,10 @@ from ..model_selection.search import (
     Surface,
     coefficient_prior,
     compute_surface,
+    crossed_ridge,
     default_penalties,
     fold_residuals,
+    mixed,
     n_parallel,
     over_folds,
     plan_ranks,
@@ -64,7 +67,6 @@ from ..model_selection.search import (
     select,
     single_choice,
     split_index,
-    stacked,
 )
 from ..model_selection.surface import HeldOut
 from ..progress import Progress, progress
@@ -175,6 +177,7 @@ class ImputedSamples:
             n_training=n_training(splits, w),
             x_unit=data.x_unit,
             y_unit=data.y_unit,
+            splits=splits,
         )
 
     def with_means(self) -> ImputedSamples:
@@ -572,9 +575,13 @@ def _search_ridge(
     else:
         surface, alphas = refined(compute, alphas)
     warn_at_edge(surface, alphas, "alphas")
-    results = results_of(surface.supported(), folds.shape, options)
+    surface, groups = surface.supported(), groups_of(folds.shared)
+    results = results_of(surface, folds.shape, options)
+    results["ridge_mse"] = crossed_ridge(surface.fold_mse, groups)
     index = select(results, options.selection, folds.n_folds)
     choice = single_choice(index, results, options, float(results["mean_mse"][index]))
+    if options.selection == "min":
+        choice = replace(choice, error=results["ridge_mse"])
     alpha = scaled_alpha(choice.alpha, folds.x_unit)
     found = tuple(_imputed_by(complete_ridge(start.observed(k), alpha)) for k in numbers)
     return _Chosen(replace(start, imputations=found).folds(), results, choice)
@@ -646,24 +653,23 @@ def _search_ranks(
     found.fold_mse[(slice(None), 0, *best)] = visited[best].errors
     # The error of ridge regression must not be that of outputs that another model has imputed. For
     # outputs that are all zero, ridge regression predicts zero, and only the others count.
-    ridge_errors = None
+    warn_at_edge(found, found.alphas, "alphas")
+    results = results_of(replace(found, null_mse=null_mse), shape, options)
     if some.exact_start:
         ones = RankGrid((1,) * len(grid.caps))
         bare = compute_surface(Problems(some.start), found.alphas, ones, options, bar)
-        ridge_errors = bare.ridge_errors
-    warn_at_edge(found, found.alphas, "alphas")
-    exact = replace(found, null_mse=null_mse, ridge_errors=ridge_errors)
-    results = results_of(exact, shape, options)
+        assert bare.fold_ridge is not None
+        results["ridge_mse"] = crossed_ridge(bare.fold_ridge, groups_of(some.start.shared))
     results["fitted_index"] = np.array(list(visited))
     results["fitted_mse"] = np.array([v.errors.mean() for v in visited.values()])
     single = single_choice(best, results, options, float(results["mean_mse"][best]))
     if not options.stacks:
         return _Chosen(imputed, results, single)
-    mixed = stacked(Problems(imputed), found, single, results["n_parameters"], options)
-    mixed = replace(mixed, error=_exact_error(some, imputed, visited[best].imputed, mixed))
-    if not mixed.error < visited[best].errors.mean():
+    stack = mixed(Problems(imputed), found, single, results, replace(options, ways=("ranks",)))
+    stack = replace(stack, error=_exact_error(some, imputed, visited[best].imputed, stack))
+    if not stack.error < visited[best].errors.mean():
         return _Chosen(imputed, results, single)
-    return _Chosen(imputed, results, mixed, (single.structure, single.alpha))
+    return _Chosen(imputed, results, stack, (single.structure, single.alpha))
 
 
 def _fit_folds(
@@ -761,9 +767,11 @@ def _places(grown: dict[_Model, _Visit], surface: Surface) -> dict[Index, _Visit
 
 def _exact_error(some: _Incomplete, folds: Folds, imputed: Sequence[Any], choice: Choice) -> float:
     """Return the cross-fitted error of a mixture over observed entries."""
-    alpha, errors = scaled_alpha(choice.alpha, folds.x_unit), []
-    for fold, structure in enumerate(choice.fold_structures):
+    errors = []
+    for fold in range(folds.n_folds):
+        _, alpha, structure, _ = choice.of_fold(fold)
         assert isinstance(structure, Mixture)
+        alpha = scaled_alpha(alpha, folds.x_unit)
         problem = folds.problem(fold, choice.candidate, 0.0)[0].at(alpha)
         found = structure.in_units(folds.x_unit).approximate(problem, folds.shape[0])
         errors.append(some.error(fold, imputed[fold], found, alpha))

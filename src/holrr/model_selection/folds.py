@@ -100,6 +100,9 @@ class Folds:
         Powers of two that the inputs and the outputs were divided by.
     device : array or None
         An array of the data, if they are on an accelerator.
+    splits : list of index pairs, or None
+        Training and test sets of the folds, as indices of samples or of pieces of the data; None
+        if the test sets share no samples.
     """
 
     n_folds: int
@@ -116,6 +119,21 @@ class Folds:
     x_unit: float = 1.0
     y_unit: float = 1.0
     device: Array | None = None
+    splits: Sequence[Split] | None = None
+
+    @property
+    def shared(self) -> np.ndarray:
+        """Whether the test sets of two folds share samples, (n_folds, n_folds)."""
+        eye = np.eye(self.n_folds, dtype=bool)
+        if self.splits is None or len(self.splits) != self.n_folds:
+            return eye
+        tests = np.concatenate([test for _, test in self.splits])
+        if np.unique(tests).size == tests.size:
+            return eye
+        held = np.zeros((self.n_folds, int(tests.max()) + 1), dtype=np.float32)
+        for fold, (_, test) in enumerate(self.splits):
+            held[fold, test] = 1.0
+        return eye | (held @ held.T > 0)
 
 
 class Problems:
@@ -225,6 +243,7 @@ class FoldData:
     fit_intercept: bool = True
     response_grams: bool = False
     device: Array | None = None
+    splits: Sequence[Split] | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -299,6 +318,7 @@ def moment_data(
         prepare=training,
         fit_intercept=fit_intercept,
         device=None if on_host(first.Sxx) else first.Sxx,
+        splits=splits,
     )
 
 
@@ -388,6 +408,7 @@ def sample_data(
         fit_intercept=fit_intercept,
         response_grams=response_grams,
         device=None if on_host(data.X) else data.X,
+        splits=splits,
     )
 
 
@@ -444,6 +465,7 @@ def sparse_data(
         sparse=data,
         fit_intercept=fit_intercept,
         response_grams=response_grams,
+        splits=splits,
     )
 
 
@@ -512,6 +534,7 @@ def linear_folds(data: FoldData, designs: Sequence[InputDesign | None] = (None,)
         x_unit=1.0 if samples is None else samples.x_unit,
         y_unit=1.0 if samples is None else samples.y_unit,
         device=data.device,
+        splits=data.splits,
     )
 
 
