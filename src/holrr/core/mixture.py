@@ -133,7 +133,8 @@ class Mixture:
         assert hat is not None
         assert hat.trace is not None
         trace, shape = hat.trace(), spectral.T.shape
-        parts, freedom, spectra = [], self.ridge * trace, () if known is not None else None
+        parts, freedom = [], self.ridge * trace
+        spectra: tuple[np.ndarray, ...] | None = None if known is None else ()
         if self.ranks:
             mask = mask_of(*zip(*self.ranks, strict=True))
             low = known
@@ -186,12 +187,12 @@ class Mixture:
         return replace(self.base, rank=capped[0] if self._is_matrix else capped)
 
 
-def by_output(problem: Spectral, penalties: np.ndarray) -> tuple[Array, np.ndarray]:
+def by_output(problem: Any, penalties: np.ndarray) -> tuple[Array, np.ndarray]:
     """Return ridge regression with a penalty for each output.
 
     Parameters
     ----------
-    problem : Spectral
+    problem : Spectral, or an object with its attributes `s` and `T`
     penalties : array of shape (d1, ..., dp)
 
     Returns

@@ -45,6 +45,8 @@ _N_ERRORS = 1.0
 # Numbers that are added to the diagonals of Gram matrices, as shares of the least error and of the
 # largest: larger than rounding errors, and small enough to have no other effect.
 _TIE, _ROUNDING = 1e-8, 1e-14
+# Relative difference of errors up to which ways are equally good; above `_TIE`.
+_EQUAL = 1e-6
 
 
 # ---------------------------------------------------------------- folds that are left out
@@ -139,10 +141,10 @@ def best_of(
     surface: Any,
     n_parameters: np.ndarray,
     folds: np.ndarray,
-    totals: dict[Index, np.ndarray] | None = None,
     *,
     mixes_ridge: bool = True,
     at: Index | None = None,
+    like: Best | None = None,
 ) -> Best:
     """Return the best models by the held-out errors of some folds.
 
@@ -158,6 +160,9 @@ def best_of(
         Whether ridge regression is mixed with the ranks, in place of full rank.
     at : tuple of int, optional
         Candidate, index of the penalty and index of the rank of the best model, if it is known.
+    like : Best, optional
+        Best models of all folds. At the same penalty, its ranks are mixed with the best one, so
+        that products of fewer models are needed.
     """
     if at is None:
         _, at = crossed_best(surface, folds)
@@ -165,10 +170,14 @@ def best_of(
     errors = to_numpy(_mean(surface.errors_at(candidate, place), folds))
     ridge = surface.fold_ridge[folds].mean(axis=0)
     full = float(ridge[candidate, place]) if mixes_ridge else math.nan
-    ranks = path_of_ranks(errors, n_parameters, tuple(i + 1 for i in rank), full)
-    best = np.unravel_index(int(np.argmin(ridge)), ridge.shape)
+    best = tuple(i + 1 for i in rank)
+    if like is not None and (candidate, place) == (like.candidate, like.place):
+        ranks = tuple(dict.fromkeys((best, *like.ranks)))
+    else:
+        ranks = path_of_ranks(errors, n_parameters, best, full)
+    least = np.unravel_index(int(np.argmin(ridge)), ridge.shape)
     common = int(np.argmin(ridge[candidate]))
-    return Best(folds, candidate, place, ranks, tuple(map(int, best)), common)
+    return Best(folds, candidate, place, ranks, tuple(map(int, least)), common)
 
 
 def crossed_best(surface: Any, folds: np.ndarray) -> tuple[float, Index]:
@@ -229,7 +238,7 @@ WAYS: dict[str, Way] = {
 # ---------------------------------------------------------------- penalties of outputs
 
 
-def output_gains(path: RankPath, alphas: Sequence[float]) -> np.ndarray:
+def output_gains(path: RankPath, alphas: Sequence[float] | np.ndarray) -> np.ndarray:
     """Return the held-out mean squared error of each output minus that of the mean.
 
     Parameters
@@ -318,57 +327,52 @@ class Chosen:
     known: tuple[Tucker | None, ...]
 
 
-class _Programmes:
-    """Gram matrices of the residuals of the parts of one candidate, and weights of mixtures.
+class _Programme:
+    """Weights of the parts of one way, from the Gram matrices of their residuals.
 
     Parameters
     ----------
     grams : array of shape (n_folds, n_parts, n_parts)
-    parts : list of Part
     groups : Groups
     """
 
-    def __init__(self, grams: np.ndarray, parts: Sequence[Part], groups: Groups) -> None:
+    def __init__(self, grams: np.ndarray, groups: Groups) -> None:
         # Identical models share their weight; without this term, rounding would choose one.
         errors = np.diagonal(grams.mean(axis=0))
-        self.ties = (_TIE * errors.min() + _ROUNDING * errors.max()) * np.eye(len(parts))
-        self.grams = grams
-        self.index = {part: i for i, part in enumerate(parts)}
-        self.groups = groups
+        self.ties = (_TIE * errors.min() + _ROUNDING * errors.max()) * np.eye(errors.size)
+        self.grams, self.groups = grams, groups
 
-    def weights(self, parts: Sequence[Part], folds: np.ndarray) -> np.ndarray:
+    def _solve(self, folds: np.ndarray) -> np.ndarray:
         """Return the weights of least error in some folds."""
-        index = [self.index[part] for part in parts]
-        if len(index) == 1:
+        if len(self.ties) == 1:
             return np.ones(1)
-        return least_in_hull((self.grams[folds].mean(axis=0) + self.ties)[np.ix_(index, index)])
+        return least_in_hull(self.grams[folds].mean(axis=0) + self.ties)
 
-    def error(self, parts: Sequence[Part], w: np.ndarray, folds: np.ndarray) -> float:
+    def error(self, w: np.ndarray, folds: np.ndarray) -> float:
         """Return the mean error of a mixture in some folds."""
-        index = [self.index[part] for part in parts]
-        return quadratic_form(self.grams[folds].mean(axis=0)[np.ix_(index, index)], w)
+        return quadratic_form(self.grams[folds].mean(axis=0), w)
 
-    def without(self, group: int, parts: Sequence[Part]) -> tuple[np.ndarray, dict[int, float]]:
+    def without(self, group: int) -> tuple[np.ndarray, dict[int, float]]:
         """Return the weights for a group of folds, and errors of the others without either."""
         groups, found, errors = self.groups, [], dict[int, float]()
         for other in range(len(groups.kept)):
             folds = groups.without(group, other)
             if other == group or not folds.size:
                 continue
-            found.append(self.weights(parts, folds))
+            found.append(self._solve(folds))
             there = np.intersect1d(groups.left_out[other], groups.kept[group])
             if there.size:
-                errors[other] = self.error(parts, found[-1], there)
+                errors[other] = self.error(found[-1], there)
         if not found:
-            found = [self.weights(parts, groups.kept[group])]
+            found = [self._solve(groups.kept[group])]
         return np.mean(found, axis=0), errors
 
-    def final(self, parts: Sequence[Part]) -> np.ndarray:
+    def final(self) -> np.ndarray:
         """Return the weights of the final model."""
         groups = self.groups
         left_out = [groups.without(*pair) for pair in combinations(range(len(groups.kept)), 2)]
         left_out = [folds for folds in left_out if folds.size] or list(groups.kept)
-        return np.mean([self.weights(parts, folds) for folds in left_out], axis=0)
+        return np.mean([self._solve(folds) for folds in left_out], axis=0)
 
 
 def choose_mixture(
@@ -414,33 +418,42 @@ def choose_mixture(
         Whether the decompositions of the folds are returned.
     """
     n_folds = len(surface.fold_ridge)
+    if all(folds.size < 2 for folds in groups.kept):  # no standard errors of outputs
+        ways = [name for name in ways if name != "ranks and penalties of outputs"]
     how: dict[str, Any] = {"mixes_ridge": mixes_ridge}
     everything = best_of(surface, n_parameters, np.arange(n_folds), at=index, **how)
+    how["like"] = everything
     bests = [best_of(surface, n_parameters, folds, **how) for folds in groups.kept]
     wanted: dict[int, list[Part]] = {}
     for name in ways:
         for best in (everything, *bests):
             candidate, parts = WAYS[name](best, mixes_ridge)
             wanted.setdefault(candidate, []).extend(parts)
-    programmes, penalties, directions = {}, {}, {}
-    for candidate, parts in wanted.items():
+    grams, penalties, directions = {}, {}, {}
+    for candidate, listed in wanted.items():
         # The mean comes last; other parts keep the order in which they were found.
-        parts = [*(p for p in dict.fromkeys(parts) if p != MEAN), MEAN]
-        if BY_OUTPUT in parts:
+        every = [*(part for part in dict.fromkeys(listed) if part != MEAN), MEAN]
+        if BY_OUTPUT in every:
             penalties[candidate] = _penalties(
                 paths, candidate, scaled, [everything, *bests], over_folds
             )
         of_outputs = penalties.get(candidate)
 
-        def gram(fold: int, candidate: int = candidate, parts: Any = parts, of: Any = of_outputs):
+        def gram(fold: int, candidate: int = candidate, parts: Any = every, of: Any = of_outputs):
             group = groups.of_fold(fold)
             own = None if of is None else scaled[of[0 if group is None else 1 + group]]
             B, found = fold_gram(paths(fold, candidate), parts, scaled, own)
             return B, found if keeps_directions else {}
 
         done = over_folds(gram)
-        programmes[candidate] = _Programmes(np.stack([B for B, _ in done]), parts, groups)
+        grams[candidate] = np.stack([B for B, _ in done]), {part: i for i, part in enumerate(every)}
         directions[candidate] = [found for _, found in done]
+
+    def programme(name: str, best: Best) -> _Programme:
+        candidate, parts = WAYS[name](best, mixes_ridge)
+        found, numbers = grams[candidate]
+        index = [numbers[part] for part in parts]
+        return _Programme(found[:, np.array(index)[:, None], index], groups)
 
     def fitted(name: str, best: Best, w: np.ndarray, number: int) -> tuple[int, Mixture]:
         candidate, parts = WAYS[name](best, mixes_ridge)
@@ -452,10 +465,9 @@ def choose_mixture(
     for name in ways:
         found = []
         for number, best in enumerate(bests):
-            candidate, parts = WAYS[name](best, mixes_ridge)
-            programme = programmes[candidate]
-            w, others = programme.without(number, parts)
-            found.append((w, programme.error(parts, w, groups.left_out[number]), others))
+            one = programme(name, best)
+            w, others = one.without(number)
+            found.append((w, one.error(w, groups.left_out[number]), others))
         crossed[name] = found
     sizes = np.array([len(folds) for folds in groups.left_out])
     errors = {
@@ -472,19 +484,18 @@ def choose_mixture(
         }
         name = _first_least(inner) if inner else way
         w, there, _ = crossed[name][number]
-        by_group.append((*fitted(name, best, w, 1 + number), name))
+        by_group.append(fitted(name, best, w, 1 + number))
         error += there * sizes[number] / sizes.sum()
-    candidate, parts = WAYS[way](everything, mixes_ridge)
-    _, model = fitted(way, everything, programmes[candidate].final(parts), 0)
+    candidate, model = fitted(way, everything, programme(way, everything).final(), 0)
     of_folds, known = [], []
     for fold in range(n_folds):
         group = groups.of_fold(fold)
-        one, mixture = (candidate, model) if group is None else by_group[group][:2]
+        where, mixture = (candidate, model) if group is None else by_group[group]
         best = everything if group is None else bests[group]
-        of_folds.append((one, replace(mixture, compact=False)))
-        there, tucker = directions[one][fold].get(best.place), None
+        of_folds.append((where, replace(mixture, compact=False)))
+        there, tucker = directions[where][fold].get(best.place), None
         if there is not None:
-            path = paths(fold, one)
+            path = paths(fold, where)
             tucker = there.whitened(path.root(float(scaled[best.place])), path.T.shape[1:])
         known.append(tucker)
     return Chosen(way, errors, candidate, model, error, tuple(of_folds), tuple(known))
@@ -533,6 +544,6 @@ def _mixture(
 
 
 def _first_least(errors: dict[str, float]) -> str:
-    """Return the name of the least error; the first of those that are equal up to rounding."""
+    """Return the name of the least error; the first of those that are practically equal."""
     least = min(errors.values())
-    return next(name for name, e in errors.items() if e <= least + 1e-12 * abs(least))
+    return next(name for name, e in errors.items() if e <= least + _EQUAL * abs(least))

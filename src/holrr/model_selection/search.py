@@ -481,6 +481,8 @@ def plan_ranks(folds: Any, options: SearchOptions, n_alphas: int) -> RankGrid:
 
 def over_folds(n_folds: int, run: Callable[[int], Any], n_jobs: int) -> list[Any]:
     """Call `run` for each fold; `n_jobs` folds run in parallel and share the threads."""
+    if n_jobs == 1:
+        return [run(fold) for fold in range(n_folds)]
     with limit_threads(cpu_count() // n_jobs):
         return Parallel(n_jobs=n_jobs, require="sharedmem")(
             delayed(run)(fold) for fold in range(n_folds)

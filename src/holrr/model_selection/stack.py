@@ -6,13 +6,11 @@ few ranks of each mode the best rank with this one.
 The weights are not negative and add up to one. The residual of a mixture is therefore the mixture
 of the residuals, and its held-out error is ``w' B w``, where B is the Gram matrix of the residuals
 (`fold_gram`). Its minimisation is a quadratic programme: the projection of the origin onto a convex
-hull. `least_in_hull` solves it exactly by Wolfe's active set method.
+hull (`least_in_hull`).
 
 References
 ----------
 L. Breiman (1996). Stacked regressions. Machine Learning 24, 49-64.
-
-P. Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming 11, 128-149.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 
 from ..core.mixture import by_output
 from ..core.namespace import Array, all_to_numpy, asarray_like, is_numpy_array, namespace_of
@@ -36,7 +34,7 @@ __all__ += ["quadratic_form"]
 Index = tuple[int, ...]
 
 # Number of ranks of each mode whose best models are mixed.
-_RANKS_OF_MODE = 8
+_RANKS_OF_MODE = 4
 # Up to this size, a call of NumPy costs as much as its arithmetic.
 _SMALL = 2**12
 
@@ -142,7 +140,8 @@ def fold_gram(
     """Compute the mean products of the held-out residuals of all parts in a fold.
 
     The products of fits of low rank and of ridge regression follow from products of their cores,
-    which have the size of the ranks. No predictions are computed.
+    which have the size of the ranks. No predictions are computed. Products of fits of low rank with
+    fits at other penalties are not needed, and are NaN.
 
     Parameters
     ----------
@@ -166,22 +165,23 @@ def fold_gram(
     groups = _low_ranks(path, parts, alphas)
     # Indices of parts, indices of other parts (empty for the outputs), and inner products.
     found: list[tuple[list[int], list[int], Array]] = []
-    for number, group in enumerate(groups):
-        found.append((group.where, [], group.products(group.outputs)))
-        for other in groups[: number + 1]:
-            many, few = sorted((group, other), key=lambda some: -len(some.where))
-            G = many.inner @ few.directions.left
-            for i, rank in zip(few.where, few.ranks, strict=True):
-                A = _times(G[:, : rank[0]], few.core_of(rank))
-                found.append((many.where, [i], many.products(A, few.maps_to(many, rank))))
     ridge = [i for i, part in enumerate(parts) if part.rank is None and part.place is not None]
     scaled = [float(alphas[parts[i].place]) for i in ridge]
-    for group in groups if ridge else ():
-        found.append((group.where, ridge, _with_ridge(path, group, scaled)))
+    for group in groups:
+        found.append((group.where, [], group.products(group.outputs)))
+        G = group.inner @ group.directions.left
+        for i, rank in zip(group.where, group.ranks, strict=True):
+            A = _times(G[:, : rank[0]], group.core_of(rank))
+            found.append((group.where, [i], group.products(A)))
+        here = [i for i in ridge if parts[i].place == group.place]
+        if here:
+            found.append((group.where, here, _with_ridge(path, group, float(alphas[group.place]))))
     if BY_OUTPUT in parts:
         assert penalties is not None
         found += _with_by_output(path, groups, ridge, scaled, parts.index(BY_OUTPUT), penalties)
-    squares, linear = np.zeros((n, n)), np.zeros(n)
+    squares, linear = np.full((n, n), np.nan), np.zeros(n)
+    mean = [i for i, part in enumerate(parts) if part == MEAN]
+    squares[mean] = squares[:, mean] = 0.0
     # One transfer from an accelerator for all values.
     values = all_to_numpy([values for _, _, values in found]) if found else []
     for (rows, columns, _), value in zip(found, values, strict=True):
@@ -260,17 +260,7 @@ class _LowRanks:
         """Return the core of one rank."""
         return self.core[tuple(map(slice, rank))]
 
-    def maps_to(self, other: _LowRanks, rank: Index) -> list[Array] | None:
-        """Return the maps from output directions of a rank to those of another group.
-
-        Returns None if the directions are the same.
-        """
-        if other is self or not self.directions.bases:
-            return None
-        pairs = zip(self.directions.bases, other.directions.bases, rank[1:], strict=True)
-        return [V.T @ U[:, :R] for U, V, R in pairs]
-
-    def products(self, A: Array, maps: list[Array] | None = None) -> Array:
+    def products(self, A: Array) -> Array:
         """Return the inner products of the core of each part with `A`, of shape (n,).
 
         Entries of the core outside the shape of `A` count as zero.
@@ -279,11 +269,7 @@ class _LowRanks:
         ----------
         A : array of shape (R0, n1, ...)
             Array in output directions.
-        maps : list of arrays of shape (R_i, n_i), optional
-            Maps from the output directions of `A` to those of the core.
         """
-        if maps is not None:
-            A = multi_mode_product(A, (None, *maps))
         sums = self.core[tuple(map(slice, A.shape))] * A
         shape = tuple(sums.shape)
         last = np.minimum(self.ranks, shape) - 1
@@ -304,7 +290,8 @@ class _LowRanks:
 def _low_ranks(path: RankPath, parts: Sequence[Part], alphas: np.ndarray) -> list[_LowRanks]:
     """Group the parts of low rank by penalty."""
     found = []
-    for place in dict.fromkeys(part.place for part in parts if part.rank):
+    places = [part.place for part in parts if part.rank and part.place is not None]
+    for place in dict.fromkeys(places):
         some = [(i, part.rank) for i, part in enumerate(parts) if part.place == place]
         low = [(i, rank) for i, rank in some if rank]
         largest = np.max([rank for _, rank in low], axis=0)
@@ -332,21 +319,11 @@ def _times(G: Array, core: Array) -> Array:
     return xp.reshape(G @ xp.reshape(core, (R0, math.prod(rest))), (G.shape[0], *rest))
 
 
-def _with_ridge(path: RankPath, group: _LowRanks, alphas: Sequence[float]) -> Array:
-    """Return inner products of held-out predictions of a group and of ridge fits, (n, n_ridge)."""
-    xp, (r, *shape) = namespace_of(path.T), path.T.shape
-    T = _in_directions(unfold(path.T, 0), group.directions, shape)
-    scales = xp.stack([path.ridge_scale(alpha) for alpha in alphas])
-    found: list[Any] = [None] * len(group.where)
-    for outputs in dict.fromkeys(rank[1:] for rank in group.ranks):
-        same = [i for i, rank in enumerate(group.ranks) if rank[1:] == outputs]
-        most, size = max(group.ranks[i][0] for i in same), math.prod(outputs)
-        box = xp.reshape(T[(slice(None), *map(slice, outputs))], (r, size))
-        core = xp.reshape(group.core_of((most, *outputs)), (most, size))
-        sums = cumulative_sum((group.inner[:most, :] * (core @ box.T)) @ scales.T, 0)
-        for i in same:
-            found[i] = sums[group.ranks[i][0] - 1, :]
-    return xp.stack(found)
+def _with_ridge(path: RankPath, group: _LowRanks, alpha: float) -> Array:
+    """Return inner products of held-out predictions of a group and of the ridge fit, (n,)."""
+    T, shape = unfold(path.T, 0), tuple(path.T.shape[1:])
+    T = T * path.ridge_scale(alpha)[:, None]
+    return group.products(_in_directions(group.inner @ T, group.directions, shape))
 
 
 # ---------------------------------------------------------------- projection onto a convex hull
@@ -357,80 +334,31 @@ def quadratic_form(B: np.ndarray, w: np.ndarray) -> float:
     return max(float(w @ B @ w), 1e-14 * float(w @ np.abs(B) @ w))
 
 
-def least_in_hull(B: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+def least_in_hull(B: np.ndarray) -> np.ndarray:
     """Minimise ``w' B w`` over weights that are at least zero and add up to one.
+
+    Least squares with weights that are at least zero solves the problem: for ``B = R'R``, the sum
+    ``||R w||^2 + (1 - sum w)^2`` is least at a multiple of the solution.
 
     Parameters
     ----------
     B : array of shape (n, n)
         Gram matrix of the corners, which may be singular.
-    start : array of shape (n,), optional
-        Weights near the solution.
 
     Examples
     --------
     >>> least_in_hull(np.diag([1.0, 3.0]))
     array([0.75, 0.25])
     """
-    size = np.abs(B)
-    if start is None:
-        w = np.zeros(len(B))
-        w[np.argmin(np.diagonal(B))] = 1.0
-    else:
-        w = _least_within(B, start, np.flatnonzero(start).tolist())
-    active, slope = np.flatnonzero(w).tolist(), B @ w
-    while True:
-        j, error = int(np.argmin(slope)), w @ slope
-        rounding = np.finfo(float).eps * (w @ size @ w)
-        if j in active or not slope[j] < error - rounding:
-            return w
-        active.append(j)
-        v = _least_within(B, w, active)
-        slope = B @ v
-        if not v @ slope < error - rounding:  # no progress beyond rounding: stop
-            return w
-        w = v
-
-
-def _least_within(B: np.ndarray, w: np.ndarray, active: list[int]) -> np.ndarray:
-    """Return the best weights of the active corners; remove corners whose weights become zero."""
-    while True:
-        target, now = _affine(B[np.array(active)[:, None], active]), w[active]
-        w, falls, way = np.zeros_like(w), target <= 0, now - target
-        if not falls.any():
-            w[active] = target
-            return w
-        ratio = np.where(falls, now / np.where(way > 0, way, 1.0), np.inf)
-        now = np.where(ratio > ratio.min(), now - ratio.min() * way, 0.0)
-        w[active] = now / now.sum()
-        active[:] = [j for j in active if w[j] > 0]
-
-
-def _affine(B: np.ndarray) -> np.ndarray:
-    """Minimise ``w' B w`` over weights of any sign that add up to one."""
-    # Relative to the shortest corner j, in units of distances:
-    # w = e_j + sum_i z_i (e_i - e_j) / d_i. Corners at distance zero, such as j itself, have no
-    # equation, since their row would consist of rounding errors.
-    j = int(np.argmin(np.diagonal(B)))
-    C = B - B[:, [j]] - B[[j], :] + B[j, j]
-    d = np.sqrt(np.maximum(np.diagonal(C), 0.0))
-    d[j] = 0.0
-    others, w = np.flatnonzero(d), np.zeros(len(B))
-    d = d[others]
-    C, rise = C[others[:, None], others] / d / d[:, None], (B[j, j] - B[others, j]) / d
-    w[others] = _solved(C, rise) / d
-    w[j] = 1 - w.sum()
-    return w
-
-
-def _solved(C: np.ndarray, rise: np.ndarray) -> np.ndarray:
-    """Return the minimum-norm solution of ``C z = rise`` for a possibly singular Gram matrix."""
-    if len(rise) == 1:
-        return rise / C[0]
+    n, errors = len(B), np.diagonal(B)
+    best = int(np.argmin(errors))
+    if not errors[best] > 0:  # a corner at the origin
+        return np.eye(n)[best]
+    B = B / errors[best]
     try:
-        z = np.linalg.solve(C, rise)
+        R = np.linalg.cholesky(B).T
     except np.linalg.LinAlgError:
-        z = np.full_like(rise, np.inf)
-    if np.abs(z).max(initial=0.0) < 1e6:  # the matrix is well conditioned
-        return z
-    return np.linalg.lstsq(C, rise, rcond=None)[0]
+        lam, V = np.linalg.eigh(B)
+        R = np.sqrt(np.maximum(lam, 0.0))[:, None] * V.T
+    w = nnls(np.vstack([R, np.ones(n)]), np.append(np.zeros(n), 1.0))[0]
+    return w / w.sum()
