@@ -1,21 +1,19 @@
-"""Mixtures: weighted sums of the fits of several ranks and penalties, as one model.
+"""Mixtures: weighted sums of fits of several ranks, as one model.
 
-In the whitened coordinates of a penalty ``a`` a fit is a tensor ``V_a``, and its coefficients are
-``basis diag(1 / root_a) V_a`` with ``root_a = sqrt(lam + a)``. So a sum over penalties is one
-tensor in the coordinates of any of them,
+The fits of all ranks at one penalty are leading blocks of one core, the HOSVD of the whitened
+tensor `Z`, so that their mixture multiplies this core by a mask. Ridge regression at the same
+penalty is `Z` itself. Ridge regression with a penalty for each output is, in the same coordinates,
 
-    V = sum_a diag(root / root_a) V_a ,
+    diag(root) diag(s / (lam + a_j)) T_j        for output j, with root = sqrt(lam + alpha),
 
-and `add_tuckers` computes its Tucker form exactly: the factors of each mode, side by side, get one
-orthonormal basis, and the small core is rotated into its leading directions. At one penalty, the
-fits of all ranks are leading blocks of one core, so that their mixture multiplies this core by a
-mask.
+a filter of the singular values that differs between outputs. The sum of the three terms is one
+tensor, and `add_tuckers` computes its Tucker form.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +34,7 @@ from .namespace import (
 from .spectral import Spectral, Whitened
 from .tensor import Tucker, gram, mode_product, multi_mode_product, unfold
 
-__all__ = ["Component", "Mixture", "add_tuckers", "mask_of", "mix"]
+__all__ = ["Mixture", "add_tuckers", "by_output", "mask_of"]
 
 Rank = tuple[int, ...]
 
@@ -45,41 +43,35 @@ _NOTHING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
-class Component:
-    """The fits of a mixture that share a penalty.
-
-    Parameters
-    ----------
-    alpha : float
-    ranks : tuple of (rank, weight)
-        Ranks of the fits, with an entry for each mode that is reduced, and their weights.
-    ridge : float
-        Weight of the fit of full rank.
-    """
-
-    alpha: float
-    ranks: tuple[tuple[Rank, float], ...] = ()
-    ridge: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
 class Mixture:
-    """A weighted sum of fits: a structure whose components may differ in their penalties.
+    """A weighted sum of fits: a structure.
+
+    The weights are at least zero, and their sum is at most one; the rest is the weight of the mean.
 
     Parameters
     ----------
     base : MatrixRank or MultilinearRank
-        Structure of the fits; its rank is replaced by the rank of each fit.
+        Structure of the fits of low rank; its rank is replaced by the rank of each fit.
     alpha : float
-        Penalty of the problem in whose coordinates the sum is formed.
-    components : tuple of Component
+        Penalty of the fits of low rank and of `ridge`.
+    ranks : tuple of (rank, weight)
+        Ranks of the fits, with an entry for each mode that is reduced, and their weights.
+    ridge : float
+        Weight of ridge regression.
+    penalties : array of shape (d1, ..., dp), or None
+        Penalty of each output in a second ridge regression.
+    by_output : float
+        Weight of this second ridge regression.
     compact : bool
         Whether the sum is converted to Tucker form; otherwise it is a dense tensor.
     """
 
     base: Any
     alpha: float
-    components: tuple[Component, ...]
+    ranks: tuple[tuple[Rank, float], ...] = ()
+    ridge: float = 0.0
+    penalties: np.ndarray | None = None
+    by_output: float = 0.0
     compact: bool = True
 
     @property
@@ -90,7 +82,8 @@ class Mixture:
     @property
     def min_alpha(self) -> float:
         """The smallest penalty."""
-        return min([self.alpha, *(part.alpha for part in self.components)])
+        least = math.inf if self.penalties is None else float(np.min(self.penalties))
+        return min(self.alpha, least)
 
     def about(self, alpha: float) -> Mixture:
         """Return the mixture with all penalties times one factor, such that its own is `alpha`."""
@@ -100,8 +93,8 @@ class Mixture:
 
     def in_units(self, unit: float) -> Mixture:
         """Return the mixture for inputs that were divided by `unit`."""
-        parts = (replace(p, alpha=scaled_alpha(p.alpha, unit)) for p in self.components)
-        return replace(self, alpha=scaled_alpha(self.alpha, unit), components=tuple(parts))
+        penalties = None if self.penalties is None else scaled_alpha(self.penalties, unit)
+        return replace(self, alpha=scaled_alpha(self.alpha, unit), penalties=penalties)
 
     def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
         """Return the largest rank of each reduced mode."""
@@ -119,9 +112,9 @@ class Mixture:
         n_inputs: int,
         *,
         rotate: bool = False,
-        known: Mapping[float, Tucker] | None = None,
+        known: Tucker | None = None,
     ) -> Approximation:
-        """Return the sum as an approximation of the Z of one penalty.
+        """Return the sum as an approximation of Z.
 
         Parameters
         ----------
@@ -131,72 +124,56 @@ class Mixture:
             Number of inputs, which bounds the rank of the input mode.
         rotate : bool
             Not used: all reduced modes are in leading directions.
-        known : dict, optional
-            Decompositions of Z for some penalties, of at least the ranks that are mixed, with all
-            reduced modes in leading directions. They are not computed again, and the result has no
-            spectra of Z.
+        known : Tucker, optional
+            Decomposition of Z of at least the ranks that are mixed, with all reduced modes in
+            leading directions. It is not computed again, and the result has no spectra of Z.
         """
-        spectral = problem.spectral
+        spectral, trace = problem.spectral, problem.factor.trace()
         assert isinstance(spectral, Spectral)
-        known = {} if known is None else known
-        fitted = [
-            self._fitted(part, problem, spectral, n_inputs, known) for part in self.components
-        ]
-        parts = [fit.low for fit in fitted if fit.low is not None]
-        scales = [fit.ridge_scale for fit in fitted if fit.ridge_scale is not None]
-        if scales:
-            Z = _scaled_rows(spectral.T, sum(scales[1:], start=scales[0]))
-            parts.append(Tucker(Z, (None,) * Z.ndim))
+        assert trace is not None
+        shape = spectral.T.shape
+        parts, freedom = [], self.ridge * trace
+        spectra: tuple[np.ndarray, ...] | None = None if known is None else ()
+        if self.ranks:
+            mask = mask_of(*zip(*self.ranks, strict=True))
+            low = known
+            if low is None:
+                # The columns of outputs that are never observed are used as they are.
+                fit = self._of_rank(mask.shape, n_inputs, shape[1:])
+                found = fit.approximate(replace(problem, never=None), n_inputs, rotate=True)
+                low, spectra = found.tucker, found.spectra
+            low = low.masked(asarray_like(mask, low.core))
+            parts.append(low)
+            for rank, weight in self.ranks:
+                one = low.truncate([*map(min, rank, low.rank), *low.rank[len(rank) :]])
+                freedom += weight * problem.share(one) * trace
+        dense = self.ridge * problem.Z if self.ridge else None
+        if self.penalties is not None and self.by_output:
+            W, traces = by_output(spectral, self.penalties)
+            scale = namespace_of(W).reshape(spectral.root(self.alpha), (-1, *(1,) * (W.ndim - 1)))
+            W = W * (self.by_output * scale)
+            dense = W if dense is None else dense + W
+            freedom += self.by_output * float(np.mean(traces))
+        if dense is not None:
+            parts.append(Tucker(dense, (None,) * dense.ndim))
+        if not parts:  # the mean alone
+            parts.append(Tucker(0 * problem.Z, (None,) * problem.Z.ndim))
         if self.compact:
-            V = add_tuckers(parts, range(1 if self._is_matrix else spectral.T.ndim))
+            V = add_tuckers(parts, range(1 if self._is_matrix else len(shape)))
         else:
-            dense: Any = sum(multi_mode_product(part.core, part.factors) for part in parts)
-            V = Tucker(dense, (None,) * dense.ndim)
-        spectra = next((fit.spectra for fit in fitted if fit.spectra is not None), None)
-        if spectra is None and known:
-            spectra = ()
+            total: Any = sum(multi_mode_product(part.core, part.factors) for part in parts)
+            V = Tucker(total, (None,) * total.ndim)
         if spectra is None:
-            ones = self._of_rank((1,) * spectral.T.ndim, n_inputs, spectral.T.shape[1:])
+            ones = self._of_rank((1,) * len(shape), n_inputs, shape[1:])
             spectra = ones.approximate(replace(problem, never=None), n_inputs).spectra
-        whole = _trace(problem) * problem.share(V)
+        whole = trace * problem.share(V)
         return Approximation(
             V,
             _distance(problem, V),
             tails=(0.0,) * V.core.ndim,
             spectra=spectra,
-            share=sum(fit.freedom for fit in fitted) / whole if whole > 0 else 1.0,
+            share=freedom / whole if whole > 0 else 1.0,
         )
-
-    def _fitted(
-        self,
-        part: Component,
-        problem: Whitened,
-        spectral: Spectral,
-        n_inputs: int,
-        known: Mapping[float, Tucker],
-    ) -> _Fitted:
-        """Return the fits of a component in the coordinates of the mixture."""
-        is_centre = part.alpha == self.alpha
-        other = problem if is_centre else replace(spectral.at(part.alpha), never=problem.never)
-        root, trace = spectral.root(part.alpha), _trace(other)
-        ratio = spectral.root(self.alpha) / root
-        scale = part.ridge * ratio * (spectral.s / root) if part.ridge else None
-        freedom = part.ridge * trace
-        if not part.ranks:
-            return _Fitted(None, scale, freedom, None)
-        mask = mask_of(*zip(*part.ranks, strict=True))
-        spectra, V = None, known.get(part.alpha)
-        if V is None:
-            fit = self._of_rank(mask.shape, n_inputs, spectral.T.shape[1:])
-            # The columns of outputs that are never observed are used as they are.
-            found = fit.approximate(replace(other, never=None), n_inputs, rotate=True)
-            V, spectra = found.tucker, found.spectra if is_centre else None
-        V = V.masked(asarray_like(mask, V.core))
-        for rank, weight in part.ranks:
-            one = V.truncate([*map(min, rank, V.rank), *V.rank[len(rank) :]])
-            freedom += weight * other.share(one) * trace
-        low = _with_input_scale(V, ratio)
-        return _Fitted(low, scale, freedom, spectra)
 
     @property
     def _is_matrix(self) -> bool:
@@ -209,48 +186,27 @@ class Mixture:
         return replace(self.base, rank=capped[0] if self._is_matrix else capped)
 
 
-@dataclass(frozen=True, eq=False)
-class _Fitted:
-    """The fits of a component."""
-
-    low: Tucker | None  # the sum of the fits of low rank
-    ridge_scale: Array | None  # factors of the rows of T in the fit of full rank, (r,)
-    freedom: float  # weighted sum of the degrees of freedom
-    spectra: tuple[np.ndarray, ...] | None  # spectra of Z, at the penalty of the mixture
-
-
-def _trace(problem: Whitened) -> float:
-    """Return the degrees of freedom of each output in ridge regression."""
-    trace = problem.factor.trace()
-    assert trace is not None
-    return trace
-
-
-def mix(
-    base: Any, alpha: float, parts: Iterable[tuple[float, Rank | None, float]], n_modes: int
-) -> Mixture:
-    """Return the mixture of fits of several ranks and penalties.
+def by_output(problem: Any, penalties: np.ndarray) -> tuple[Array, np.ndarray]:
+    """Return ridge regression with a penalty for each output.
 
     Parameters
     ----------
-    base, alpha
-        As in `Mixture`.
-    parts : iterable of (alpha, rank, weight)
-        The rank has an entry for each mode that is reduced; None is full rank.
-    n_modes : int
-        Number of modes that are reduced.
+    problem : Spectral, or an object with its attributes `s` and `T`
+    penalties : array of shape (d1, ..., dp)
+
+    Returns
+    -------
+    W : array of shape (r, d1, ..., dp)
+        Coefficients of the features ``X basis``.
+    traces : array of shape (d1, ..., dp)
+        Degrees of freedom of each output.
     """
-    found: dict[float, list[tuple[Rank | None, float]]] = {}
-    for penalty, rank, weight in parts:
-        found.setdefault(float(penalty), []).append((rank, float(weight)))
-    components = []
-    for penalty, fits in found.items():
-        low = tuple((rank, weight) for rank, weight in fits if rank is not None)
-        ridge = math.fsum(weight for rank, weight in fits if rank is None)
-        components.append(Component(penalty, low, ridge))
-    if not components:  # the null model
-        components = [Component(float(alpha), (((1,) * n_modes, 0.0),))]
-    return Mixture(base, float(alpha), tuple(components))
+    xp, s = namespace_of(problem.s), problem.s
+    a = asarray_like(np.reshape(penalties, (1, -1)), s, dtype=s.dtype)
+    shrink = s[:, None] / xp.hypot(s[:, None], xp.sqrt(a))  # roots of the factors of the fit
+    W = unfold(problem.T, 0) * (shrink * shrink / s[:, None])
+    traces = to_numpy(xp.sum(shrink * shrink, axis=0)).reshape(np.shape(penalties))
+    return xp.reshape(W, tuple(problem.T.shape)), traces
 
 
 def mask_of(ranks: Sequence[Rank], weights: Iterable[float]) -> np.ndarray:
@@ -279,19 +235,6 @@ def _distance(problem: Whitened, V: Tucker) -> float:
 
 
 # ---------------------------------------------------------------- sums of Tucker tensors
-
-
-def _scaled_rows(T: Array, scale: Array) -> Array:
-    """Return ``T x_0 diag(scale)``."""
-    return T * namespace_of(T).reshape(scale, (-1, *(1,) * (T.ndim - 1)))
-
-
-def _with_input_scale(V: Tucker, scale: Array) -> Tucker:
-    """Return ``V x_0 diag(scale)``."""
-    first, *others = V.factors
-    if first is None:
-        return Tucker(_scaled_rows(V.core, scale), V.factors)
-    return Tucker(V.core, (first * scale[:, None], *others))
 
 
 def add_tuckers(parts: Sequence[Tucker], modes: Iterable[int]) -> Tucker:

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import TensorRegressor
-from ..core.mixture import Mixture, mix
+from ..core.mixture import Mixture
 from ..core.namespace import Array, to_numpy
 from ..core.warn import warn
 from ..data.arrays import check_inputs, ignores_missing, is_dask
@@ -173,8 +173,16 @@ def _final(model: Any) -> tuple[Any, Mixture | None, Any]:
         return final, None, None
     best = model.best_params_
     single = clone(final).set_params(rank=best["rank"])._structure()
-    parts = zip(model.stack_alphas_, model.stack_ranks_, model.stack_weights_, strict=True)
-    mixture = mix(single, best["alpha"], parts, len(_as_tuple(best["rank"])))
+    parts = list(zip(model.stack_alphas_, model.stack_ranks_, model.stack_weights_, strict=True))
+    of_outputs = [(alpha, w) for alpha, rank, w in parts if np.ndim(alpha)]
+    mixture = Mixture(
+        single,
+        model.alpha_,
+        ranks=tuple((rank, w) for _, rank, w in parts if rank is not None),
+        ridge=sum(w for alpha, rank, w in parts if rank is None and not np.ndim(alpha)),
+        penalties=of_outputs[0][0] if of_outputs else None,
+        by_output=of_outputs[0][1] if of_outputs else 0.0,
+    )
     # Missing outputs are imputed by the best single model.
     pilot = (single, best["alpha"]) if ignores_missing(final) else None
     return final, mixture, pilot

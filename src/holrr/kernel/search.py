@@ -102,9 +102,11 @@ class KernelSearch(Search):
         found = run_search(problems, options, self._fit_options)
         fits = None
         if isinstance(data, Samples):
-            structures = tuple(found.choice.structure_of_fold(k) for k in range(len(splits)))
             how = self._fit_options(found.choice)
-            fits = FoldFits(data.n_samples, tuple(splits), how, structures)
+            of_folds = [found.choice.of_fold(fold) for fold in range(len(splits))]
+            some = tuple(replace(how, structure=one, alpha=a) for _, a, one, _ in of_folds)
+            numbers = tuple(candidate for candidate, _, _, _ in of_folds)
+            fits = FoldFits(data.n_samples, tuple(splits), some, numbers)
         self._assign_search(found, names, data, specs, points, fits)
         return self._label_rows(X, y)
 
@@ -172,11 +174,11 @@ class KernelSearch(Search):
 
     def _predict_folds(self, data: Samples, fits: FoldFits) -> np.ndarray:
         data, points = data.scaled(inputs=False), vars(self).get("landmarks_")
-        kernel = kernel_function(self.kernel_params_)
-        features = None if points is None else Landmarks.of(kernel, points)
-        found = HeldOutMean(data)
-        for (train, test), structure in zip(fits.splits, fits.structures, strict=True):
-            part, options = data.rows(train), replace(fits.options, structure=structure)
+        kernels, found = [kernel_function(spec) for spec in self.kernels_], HeldOutMean(data)
+        of_folds = zip(fits.splits, fits.options, fits.candidates, strict=True)
+        for (train, test), options, candidate in of_folds:
+            part, kernel = data.rows(train), kernels[candidate]
+            features = None if points is None else Landmarks.of(kernel, points)
             part = replace(part, X=training_inputs(kernel, data.X, train, train))
             if features is None:
                 others, fit = part.X, fit_samples(part, kernel, options)

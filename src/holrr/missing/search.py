@@ -35,6 +35,7 @@ from ..core.tensor import Tucker
 from ..core.threads import few_threads_for
 from ..data.validation import Samples
 from ..linear.fit import LinearOptions
+from ..model_selection.choice import groups_of
 from ..model_selection.folds import Split
 from ..model_selection.grid import RankGrid, refined, warn_at_edge
 from ..model_selection.intervals import calibrate
@@ -45,8 +46,10 @@ from ..model_selection.search import (
     Surface,
     coefficient_prior,
     compute_surface,
+    crossed_ridge,
     default_penalties,
     fold_residuals,
+    mixed,
     n_parallel,
     over_folds,
     plan_ranks,
@@ -56,7 +59,6 @@ from ..model_selection.search import (
     select,
     single_choice,
     split_index,
-    stacked,
 )
 from ..model_selection.sources import FoldMoments, Kept, Problems, Rows
 from ..progress import Progress, progress
@@ -388,26 +390,25 @@ def _search_ranks(
     if best != choice:
         imputed, found = surface_of(best)
     found.fold_mse[(slice(None), 0, *best)] = visited[best].errors
+    warn_at_edge(found, found.alphas, "alphas")
+    results = results_of(replace(found, null_mse=null_mse), shape, options)
     # The error of ridge regression must not be that of outputs that another model has imputed. For
     # outputs that are all zero, ridge regression predicts zero, and only the others count.
-    ridge_errors = None
     if some.exact_start:
         ones = RankGrid((1,) * len(grid.caps))
         bare = compute_surface(some.start, found.alphas, ones, options, bar, 0.0)
-        ridge_errors = bare.ridge_errors
-    warn_at_edge(found, found.alphas, "alphas")
-    exact = replace(found, null_mse=null_mse, ridge_errors=ridge_errors)
-    results = results_of(exact, shape, options)
+        assert bare.fold_ridge is not None
+        results["ridge_mse"] = crossed_ridge(bare.fold_ridge, groups_of(some.start.shared))
     results["fitted_index"] = np.array(list(visited))
     results["fitted_mse"] = np.array([v.errors.mean() for v in visited.values()])
     single = single_choice(best, results, options, float(results["mean_mse"][best]))
     if not options.stacks:
         return _Chosen(imputed, results, single)
-    mixed = stacked(imputed, found, single, results["n_parameters"], options)
-    mixed = replace(mixed, error=_exact_error(some, imputed, visited[best].imputed, mixed))
-    if not mixed.error < visited[best].errors.mean():
+    stack = mixed(imputed, found, single, results, replace(options, ways=("ranks",)))
+    stack = replace(stack, error=_exact_error(some, imputed, visited[best].imputed, stack))
+    if not stack.error < visited[best].errors.mean():
         return _Chosen(imputed, results, single)
-    return _Chosen(imputed, results, mixed, (single.structure, single.alpha))
+    return _Chosen(imputed, results, stack, (single.structure, single.alpha))
 
 
 def _fit_folds(
@@ -510,9 +511,11 @@ def _exact_error(
     choice: Choice,
 ) -> float:
     """Return the cross-fitted error of a mixture over observed entries."""
-    alpha, errors = scaled_alpha(choice.alpha, problems.x_unit), []
-    for fold, structure in enumerate(choice.fold_structures):
+    errors = []
+    for fold in range(problems.n_folds):
+        _, alpha, structure, _ = choice.of_fold(fold)
         assert isinstance(structure, Mixture)
+        alpha = scaled_alpha(alpha, problems.x_unit)
         problem = problems.at(fold, choice.candidate, 0.0).problem.spectral.at(alpha)
         found = structure.in_units(problems.x_unit).approximate(problem, problems.shape[0])
         errors.append(some.error(fold, imputed[fold], found, alpha))

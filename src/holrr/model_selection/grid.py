@@ -16,14 +16,14 @@ from ..core.warn import warn
 
 __all__ = ["RankGrid", "check_penalties", "default_alphas", "falling_edge"]
 __all__ += ["matrix_grid", "multilinear_grid", "parameter_counts", "refined", "warn_at_edge"]
-__all__ += ["widened"]
+__all__ += ["WIDENINGS", "widened", "wider"]
 
 # Default penalties, as multiples of the mean eigenvalue of X'X: from weak to strong shrinkage.
 _RELATIVE_ALPHAS = np.logspace(-4, 2, 13)
 # Maximum number of times that a grid of penalties is widened, and number of penalties to add.
-_WIDENINGS, _STEPS = 3, 4
+WIDENINGS, _STEPS = 3, 4
 # Most penalties that `refined` adds.
-MOST_ADDED = _WIDENINGS * _STEPS + 2
+MOST_ADDED = WIDENINGS * _STEPS + 2
 # A grid is not widened if the error decreases by less than this share of its standard error.
 _NEGLIGIBLE = 0.01
 
@@ -257,17 +257,23 @@ def widened(
         Penalties of the widened grid.
     """
     found = compute(penalties)
-    for _ in range(_WIDENINGS):
+    for _ in range(WIDENINGS):
         edge = falling_edge(found, penalties)
         if edge is None or _is_last(penalties, edge, largest):
             break
-        ratio = penalties[edge] / penalties[1 if edge == 0 else -2]
-        more = penalties[edge] * ratio ** np.arange(1, _STEPS + 1)
-        more = more[np.isfinite(more) & (more > np.finfo(float).tiny) & (more <= largest)]
-        if more.size < _STEPS:
+        more = wider(penalties, edge)
+        if more.size < _STEPS or (more > largest).any():
             break
         found, penalties = _with_more(compute, found, penalties, more)
     return found, penalties
+
+
+def wider(penalties: np.ndarray, edge: int) -> np.ndarray:
+    """Return the penalties that continue the grid beyond one of its ends, as far as possible."""
+    ratio = penalties[edge] / penalties[1 if edge == 0 else -2]
+    with np.errstate(over="ignore", under="ignore"):
+        more = penalties[edge] * ratio ** np.arange(1, _STEPS + 1)
+    return more[np.isfinite(more) & (more > np.finfo(float).tiny)]
 
 
 def refined(compute: Callable[[np.ndarray], P], penalties: np.ndarray) -> tuple[P, np.ndarray]:

@@ -267,7 +267,7 @@ def held_out_scores(
         _add_rows(R, seen, scale, row_squares, row_counts)
         use = known[columns] & ~np.isnan(unit)
         own_scores = _own_scores(R, levels_of_folds[:, columns], fold_of_row, use)
-        _scale_rows(R, squares, sums, unit, parts)
+        _scale_rows(R, squares, sums, unit, parts, rounding)
         if own_scores is None:
             np.fmax(largest, _row_maxima(R), out=largest)
         else:
@@ -451,14 +451,22 @@ def _sums(
 
 
 def _scale_rows(
-    R: Array, squares: np.ndarray, sums: np.ndarray, unit: np.ndarray, parts: list[slice]
+    R: Array,
+    squares: np.ndarray,
+    sums: np.ndarray,
+    unit: np.ndarray,
+    parts: list[slice],
+    rounding: np.ndarray,
 ) -> None:
-    """Divide the residuals of each part by the noise of the other parts, or by `unit`."""
+    """Divide the residuals of each part by the noise of the other parts, or by `unit`.
+
+    Noise that is a rounding error does not count.
+    """
     K = len(parts)
     others = np.ones((K, K)) - np.eye(K) if K > 1 else np.ones((1, 1))
     with np.errstate(invalid="ignore", divide="ignore"):
         level = np.sqrt((others @ squares) / (others @ sums))
-        level = np.where((level > 0) & ~np.isnan(unit), level, unit)
+        level = np.where((level > rounding) & ~np.isnan(unit), level, unit)
         for rows, found in zip(parts, level, strict=True):
             R[rows, :] /= asarray_like(found, R, dtype=R.dtype)
 

@@ -53,7 +53,7 @@ from ..streaming.moments import Moments
 from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
 from .block_penalties import BlockPenalties, find_block_penalties
-from .by_output import choose_by_output
+from .choice import ALONE
 from .folds import Split, check_fold_moments, gather_folds, n_training, split, splits_of
 from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
 from .input_ranks import candidate_designs
@@ -89,6 +89,13 @@ INPUT_RANK: dict[str, list[Any]] = {
 # Number of models of a stack that its text representation lists.
 _N_SHOWN = 3
 _SMALLEST_SHOWN = 0.005  # smaller weights round to 0 %
+
+
+def _described(rank: tuple[int, ...] | None, alpha: Any) -> str:
+    """Return a description of a model of a mixture."""
+    if rank is not None:
+        return f"rank {_shown(rank)}"
+    return "ridge" if np.ndim(alpha) == 0 else "ridge with a penalty for each output"
 
 
 def _shown(rank: tuple[int, ...]) -> str:
@@ -166,35 +173,34 @@ class Search(TensorRegressor):
 
     @property
     def ridge_mse_(self) -> float:
-        """Least held-out error of (kernel) ridge regression on the same folds."""
+        """Cross-fitted error of (kernel) ridge regression on the same folds."""
         return self._baseline("ridge_mse")
 
     @property
     def held_out_mse_(self) -> float:
-        """Held-out error of the final model; for a stack, with weights from other folds."""
+        """Cross-fitted error of the choice: each fold is predicted by what the others choose."""
         return self._baseline("held_out_mse")
 
     def _what_is_mixed(self) -> str:
-        """Return a line that lists the models of a stack, or an empty string without a stack."""
+        """Return a line that says what was chosen, or an empty string without a mixture."""
         if "stack_weights_" not in vars(self):
             return ""
+        own = "own inputs and " if vars(self).get("_own") is not None else ""
+        if self.choice_ == "ridge regression":
+            return f"{own}ridge regression at alpha={self.alpha_:.3g}; no mixture has a lower error"
         parts = zip(self.stack_weights_, self.stack_ranks_, self.stack_alphas_, strict=True)
         large = [part for part in parts if part[0] >= _SMALLEST_SHOWN][:_N_SHOWN]
-        shown = [
-            f"{w:.0%} {'ridge' if rank is None else f'rank {_shown(rank)}'} at alpha={alpha:.3g}"
-            for w, rank, alpha in large
-        ]
+        shown = [f"{w:.0%} {_described(rank, alpha)}" for w, rank, alpha in large]
         n, null = len(self.stack_weights_), 1.0 - float(np.sum(self.stack_weights_))
         rest = float(np.sum(self.stack_weights_)) - float(sum(part[0] for part in large))
         if rest >= _SMALLEST_SHOWN:
             shown.append(f"{rest:.0%} in {n - len(large)} more")
         if null >= _SMALLEST_SHOWN:
             shown.append(f"{null:.0%} the mean")
-        own = vars(self).get("_own") is not None
         if own and not n:
             return "own inputs only; the weights of the low-rank models are zero"
-        added = "own inputs and " if own else ""
-        return f"{added}stack of {n} model{'s' * (n != 1)}: {', '.join(shown)}"
+        at = f" at alpha={self.alpha_:.3g}" if n else ""
+        return f"{own}mixture of {n} model{'s' * (n != 1)}{at}: {', '.join(shown)}"
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text, mixed = super().__repr__(N_CHAR_MAX), self._what_is_mixed()
@@ -311,8 +317,9 @@ def search_attributes(
     }
     if rank:
         attributes["rank_"] = model.rank_
-    if isinstance(choice.structure, Mixture):
-        attributes |= stack_attributes(found)
+    if choice.mixture is not None:
+        assert isinstance(choice.structure, Mixture)
+        attributes |= {"choice_": choice.mixture.way, **stack_attributes(choice.structure)}
     if found.calibration is not None:
         noise = y_unit * found.calibration.noise
         if weights is not None:
@@ -335,15 +342,18 @@ def chosen_rank(found: Found) -> Any:
     return rank[0] if isinstance(structure.base, MatrixRank) else rank
 
 
-def stack_attributes(found: Found) -> dict[str, Any]:
-    """Return the penalties, ranks and weights of a stack, in order of decreasing weight."""
-    stack, alphas = found.choice.stack, found.results["alphas"]
-    assert stack is not None
-    order = [int(i) for i in np.argsort(-stack.weights, kind="stable") if stack.weights[i] > 0]
+def stack_attributes(mixture: Mixture) -> dict[str, Any]:
+    """Return the penalties, ranks and weights of a mixture, in order of decreasing weight."""
+    parts: list[tuple[Any, Any, float]] = [(mixture.alpha, rank, w) for rank, w in mixture.ranks]
+    if mixture.ridge:
+        parts.append((mixture.alpha, None, mixture.ridge))
+    if mixture.penalties is not None:
+        parts.append((mixture.penalties, None, mixture.by_output))
+    parts.sort(key=lambda part: -part[2])
     return {
-        "stack_alphas_": alphas[[stack.parts[i].place for i in order]],
-        "stack_ranks_": [stack.parts[i].rank for i in order],
-        "stack_weights_": stack.weights[order],
+        "stack_alphas_": [alpha for alpha, _, _ in parts],
+        "stack_ranks_": [rank for _, rank, _ in parts],
+        "stack_weights_": np.array([w for _, _, w in parts]),
     }
 
 
@@ -552,7 +562,7 @@ class LinearSearch(Search):
         if known is not None:
             refuse_own(plan)
             refuse_by_output(options)
-            options = self._options_within(options, known)
+            options = replace(self._options_within(options, known), ways=ALONE)
         candidates, penalties = input_candidates(source, plan, options)
         if known is not None and known.never is not None:
             # Of the candidates with the chosen penalties of blocks, use the best projection of the
@@ -564,8 +574,6 @@ class LinearSearch(Search):
         options = replace(options, named_candidates=len(candidates) > 1)
         problems = Problems(source, [candidate.design for candidate in candidates])
         found = run_search(problems, options, self._fit_options)
-        if options.by_output:
-            found = choose_by_output(problems, found, options, self._fit_options)
         found.results.update(candidate_results(source, plan, candidates, penalties))
         return found, candidates[found.choice.candidate]
 
@@ -643,12 +651,21 @@ class LinearSearch(Search):
         splits: Sequence[Split],
     ) -> FoldFits:
         """Return what determines the fits of the final model to each fold."""
-        design = chosen.design and chosen.design.in_units(ready.data.x_unit)
-        options = replace(
-            self._fit_options(found.choice), inputs=design, never=ready.never, pilot=found.pilot
-        )
-        structures = [found.choice.structure_of_fold(k) for k in range(len(splits))]
-        return FoldFits(n_samples, tuple(splits), options, tuple(structures))
+        options, of_folds = self._fit_options(found.choice), []
+        for fold in range(len(splits)):
+            candidate, alpha, structure, _ = found.choice.of_fold(fold)
+            design = found.candidates[candidate] if found.candidates else chosen.design
+            of_folds.append(
+                replace(
+                    options,
+                    structure=structure,
+                    alpha=alpha,
+                    inputs=design and design.in_units(ready.data.x_unit),
+                    never=ready.never,
+                    pilot=found.pilot,
+                )
+            )
+        return FoldFits(n_samples, tuple(splits), tuple(of_folds))
 
     def _predict_folds(self, data: Samples, fits: FoldFits) -> np.ndarray:
         labels = self.labels_
@@ -1822,7 +1839,7 @@ class ReadySamples:
 
 @dataclass(frozen=True, eq=False)
 class FoldFits:
-    """What determines the fits of the final model of a search to the folds.
+    """What determines the fits of a search to the folds.
 
     Parameters
     ----------
@@ -1830,16 +1847,16 @@ class FoldFits:
         Number of samples.
     splits : tuple of index pairs
         Training and test indices of each fold.
-    options : LinearOptions or KernelOptions
-        Options of the fits; `structures` replaces the structure.
-    structures : tuple of Structure
-        Structure of the fit to each fold.
+    options : tuple of LinearOptions or KernelOptions
+        Options of the fit to each fold.
+    candidates : tuple of int
+        Number of the kernel of each fold.
     """
 
     n_samples: int
     splits: tuple[Split, ...]
-    options: Any
-    structures: tuple[Structure, ...]
+    options: tuple[Any, ...]
+    candidates: tuple[int, ...] = ()
 
 
 class HeldOutMean:
@@ -1870,8 +1887,8 @@ class HeldOutMean:
 def predictions(ready: ReadySamples, fits: FoldFits) -> Iterator[Any]:
     """Yield the predictions of the held-out samples of each fold, in the units of `ready`."""
     data = ready.data
-    for (train, test), structure in zip(ready.splits, fits.structures, strict=True):
-        fit, _ = fit_data(data.rows(train), replace(fits.options, structure=structure))
+    for (train, test), options in zip(ready.splits, fits.options, strict=True):
+        fit, _ = fit_data(data.rows(train), options)
         yield fit.predict(take(data.X, test) * data.x_unit) / data.y_unit
 
 

@@ -139,7 +139,7 @@ class Screened:
     least: np.ndarray  # (n_candidates, n_alphas): approximate least error of each place
     null_mse: float  # the following attributes are those of `Surface`
     n_supported: int
-    ridge_errors: np.ndarray
+    fold_ridge: np.ndarray
 
     def joined(self, other: Screened, order: np.ndarray) -> Screened:
         """Add the errors of more penalties, as in `Surface.joined`."""
@@ -149,7 +149,7 @@ class Screened:
             alphas=np.concatenate([part.alphas for part in pair])[order],
             least=np.concatenate([part.least for part in pair], axis=1)[:, order],
             n_supported=max(self.n_supported, other.n_supported),
-            ridge_errors=np.concatenate([part.ridge_errors for part in pair], axis=1)[:, order],
+            fold_ridge=np.concatenate([part.fold_ridge for part in pair], axis=2)[:, :, order],
         )
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
@@ -199,27 +199,26 @@ class PrunedSurface:
     ----------
     visited_mse : array of shape (n_folds, n_places, R0, ...)
         Errors in the units of the scaled data; NaN for ranks that are not candidates.
-    places : tuple of (candidate, index of the penalty)
+    visited : tuple of (candidate, index of the penalty)
         Places, in increasing order.
-    alphas, grid, null_mse, n_supported, ridge_errors
+    alphas, grid, null_mse, n_supported, fold_ridge
         Attributes of `Surface`.
     screened_mse : array of shape (n_candidates, n_alphas)
         Approximate least error at each place.
     """
 
     visited_mse: np.ndarray
-    places: tuple[Index, ...]
+    visited: tuple[Index, ...]
     alphas: np.ndarray
     grid: RankGrid
     null_mse: float
     n_supported: int
-    ridge_errors: np.ndarray
+    fold_ridge: np.ndarray
     screened_mse: np.ndarray
 
-    @property
-    def ridge_mse(self) -> float:
-        """Least error of ridge regression."""
-        return float(np.min(self.ridge_errors))
+    def errors_at(self, candidate: int, place: int) -> np.ndarray:
+        """Return the errors of all folds and ranks at one place, of shape (n_folds, R0, ...)."""
+        return self.visited_mse[:, self.visited.index((candidate, place))]
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -233,7 +232,11 @@ class PrunedSurface:
 
     def at(self, candidate: int, place: int) -> np.ndarray:
         """Return the mean over the folds at one place, of shape (R0, ...)."""
-        return self.mean[self.places.index((candidate, place))]
+        return self.mean[self.visited.index((candidate, place))]
+
+    def places(self) -> tuple[Index, ...]:
+        """Return the pairs of candidate and penalty whose errors are known."""
+        return self.visited
 
     def entries(self, axis: Any) -> dict[str, Any]:
         """Return the errors as entries of `cv_results_`, with NaN for places not computed."""
@@ -249,7 +252,7 @@ class PrunedSurface:
     def _spread(self, values: np.ndarray) -> np.ndarray:
         """Expand values of the visited places to all places, (n_candidates, n_alphas, R0, ...)."""
         found = np.full((*self.screened_mse.shape, *values.shape[1:]), np.nan)
-        for place, value in zip(self.places, values, strict=True):
+        for place, value in zip(self.visited, values, strict=True):
             found[place] = value
         return found
 
@@ -262,10 +265,10 @@ class PrunedSurface:
             "std_mse": Deferred(lambda: self.std),
             "null_mse": self.null_mse,
             "n_parameters": results["n_parameters"],
-            "alphas": self.alphas[[place for _, place in self.places]],
+            "alphas": self.alphas[[place for _, place in self.visited]],
         }
         number, *rank = select(Results(here), options.selection, n_folds)
-        place = self.places[number] if options.named_candidates else self.places[number][1:]
+        place = self.visited[number] if options.named_candidates else self.visited[number][1:]
         return (*place, *rank), float(self.mean[(number, *rank)])
 
 
@@ -391,7 +394,7 @@ class _Visits:
             self.min_alpha = float(scaled.min())
             self.screens.clear()
         shape = (problems.n_candidates, alphas.size)
-        least, ridge = np.full(shape, np.inf), np.empty(shape)
+        least, ridge = np.full(shape, np.inf), np.empty((problems.n_folds, *shape))
         nulls: list[float] = []
         supported = 1
         for candidate in range(problems.n_candidates):
@@ -400,12 +403,13 @@ class _Visits:
             errors, null, directions = zip(*self._over_folds(start), strict=True)
             nulls = nulls or list(null)  # other candidates may have own inputs
             supported = max(supported, *directions)
-            ridge[candidate] = np.mean(errors, axis=0)
+            ridge[:, candidate] = np.stack(errors)
+            mean = ridge[:, candidate].mean(axis=0)
             found: list[tuple[float, Index]] = []
-            for some in self._in_order(scaled, ridge[candidate], least[candidate]):
+            for some in self._in_order(scaled, mean, least[candidate]):
                 screened, ranks = self._best(candidate, scaled[some])
                 found += zip(screened, ranks, strict=True)
-                bound = ridge[candidate, some] if self.has_ridge else math.inf
+                bound = mean[some] if self.has_ridge else math.inf
                 least[candidate, some] = np.minimum(screened, bound)
             for _ in range(alphas.size * problems.n_folds):
                 tick()
@@ -560,6 +564,6 @@ class _Visits:
             grid,
             found.null_mse,
             found.n_supported,
-            found.ridge_errors,
+            found.fold_ridge,
             screened,
         )

@@ -8,7 +8,7 @@ the source of their problems (`sources`) and in the structure of their coefficie
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Integral
@@ -19,9 +19,9 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
 from ..core.approximate import Structure
-from ..core.fit import Fit, fit_approximation, scaled_alpha
+from ..core.fit import Fit, fit_approximation, fit_by_output, scaled_alpha
 from ..core.leverage import prior_ratio
-from ..core.mixture import Mixture, mix
+from ..core.mixture import Mixture
 from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, namespace_of, to_numpy
 from ..core.results import Deferred, Results
 from ..core.tensor import Tucker
@@ -29,11 +29,19 @@ from ..core.threads import few_threads_for, limit_threads, n_threads_for
 from ..core.warn import warn
 from ..progress import Progress, progress
 from ..streaming.budget import search_budget
-from .grid import MOST_ADDED, RankGrid, parameter_counts, refined, warn_at_edge
+from .choice import WAYS, Chosen, Groups, choose_mixture, crossed_best, groups_of, output_gains
+from .grid import (
+    MOST_ADDED,
+    WIDENINGS,
+    RankGrid,
+    parameter_counts,
+    refined,
+    warn_at_edge,
+    wider,
+)
 from .intervals import Calibration, calibrate, own_noise
 from .sources import Problems
-from .stack import Part, Stack, find_parts, fold_gram, other_places, quadratic_form, stack_weights
-from .surface import error_surface, prepare_paths
+from .surface import RankPath, error_surface, prepare_paths
 
 __all__ = ["Choice", "Found", "SearchOptions", "Surface", "best_index", "choose", "cross_validate"]
 __all__ += [
@@ -58,7 +66,7 @@ __all__ += [
     "search_work",
     "single_choice",
     "split_index",
-    "stacked",
+    "mixed",
     "std_over_folds",
 ]
 
@@ -96,6 +104,8 @@ class SearchOptions:
         Whether results have an axis for the candidates (kernels, designs of the inputs).
     by_output : bool
         Whether ridge regression chooses a penalty for each output.
+    ways : tuple of str
+        Names of the ways of choosing that selection="stack" compares, see `choice.WAYS`.
     """
 
     name: str
@@ -109,6 +119,7 @@ class SearchOptions:
     fit_intercept: bool = True
     named_candidates: bool = False
     by_output: bool = False
+    ways: tuple[str, ...] = tuple(WAYS)
 
     @property
     def stacks(self) -> bool:
@@ -134,6 +145,8 @@ class Found:
         Number of samples without any observed output.
     pilot : pair of Structure and float, or None
         Structure and penalty of the model that imputes missing entries for a mixture.
+    candidates : tuple
+        Designs of the inputs, or kernels, that the choice refers to; empty if there is only one.
     """
 
     choice: Choice
@@ -142,6 +155,7 @@ class Found:
     calibration: Calibration | None
     n_dropped: int = 0
     pilot: tuple[Structure, float] | None = None
+    candidates: tuple[Any, ...] = ()
 
 
 def run_search(
@@ -162,15 +176,14 @@ def run_search(
         surface = cross_validate(problems, options)
         results = results_of(surface, problems.shape, options)
         choice = choose(problems, surface, results, options)
-        choice = or_full_rank(choice, surface, problems, options)
-        warn_of_lost_ridge(choice, surface, results, problems, options)
         fit = problems.refit(choice.candidate, fit_options(choice))
         lowest = float(results["alphas"].min())
         prior = coefficient_prior(problems, choice, lowest, options)
         residuals = fold_residuals(problems, choice, lowest, options, prior)
         fit = fit.with_prior(prior)
         calibration = calibrate(residuals, problems.shape[1:], own_noise(fit) / problems.y_unit)
-        return Found(choice, results, fit, calibration)
+        candidates = tuple(problems.candidates)
+        return Found(choice, results, fit, calibration, candidates=candidates)
 
 
 def search_work(problems: Problems) -> float:
@@ -197,7 +210,7 @@ class Surface:
         Error of predicting the training mean, or of predicting zero without an intercept.
     n_supported : int
         Largest number of input directions that a training fold supports.
-    ridge_errors : array of shape (n_candidates, n_alphas), or None
+    fold_ridge : array of shape (n_folds, n_candidates, n_alphas), or None
         Errors of ridge regression; None if they are not known.
     """
 
@@ -206,12 +219,15 @@ class Surface:
     grid: RankGrid
     null_mse: float
     n_supported: int
-    ridge_errors: np.ndarray | None = None
+    fold_ridge: np.ndarray | None = None
 
-    @property
-    def ridge_mse(self) -> float:
-        """Least error of ridge regression; NaN if it is not known."""
-        return math.nan if self.ridge_errors is None else float(np.min(self.ridge_errors))
+    def places(self) -> Iterable[Index]:
+        """Return the pairs of candidate and penalty whose errors are known."""
+        return np.ndindex(*self.fold_mse.shape[1:3])
+
+    def errors_at(self, candidate: int, place: int) -> Array:
+        """Return the errors of all folds and ranks at one penalty, of shape (n_folds, R0, ...)."""
+        return self.fold_mse[:, candidate, place, ...]
 
     @cached_property
     def device_mean(self) -> Array:
@@ -286,13 +302,13 @@ class Surface:
             Order of all penalties; indices of the other penalties follow those of this surface.
         """
         ridge = None
-        if self.ridge_errors is not None and other.ridge_errors is not None:
-            ridge = np.concatenate([self.ridge_errors, other.ridge_errors], axis=1)[:, order]
+        if self.fold_ridge is not None and other.fold_ridge is not None:
+            ridge = np.concatenate([self.fold_ridge, other.fold_ridge], axis=2)[:, :, order]
         return replace(
             self,
             fold_mse=_interleaved(self.fold_mse, other.fold_mse, order),
             alphas=np.concatenate([self.alphas, other.alphas])[order],
-            ridge_errors=ridge,
+            fold_ridge=ridge,
         )
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
@@ -308,7 +324,7 @@ class Surface:
     def supported(self) -> Surface:
         """Return the surface of the ranks that the data support."""
         if not self.grid.caps:  # ridge regression itself
-            return replace(self, ridge_errors=self.mean_mse)
+            return replace(self, fold_ridge=to_numpy(self.fold_mse))
         grid = self.grid.within_input_rank(self.n_supported)
         if grid.caps == self.grid.caps:
             return self
@@ -428,8 +444,8 @@ def compute_surface(
         # Other candidates may have own inputs, whose part is subtracted from their outputs.
         nulls = nulls or list(null)
         supported = max(supported, *directions)
-        ridge.append(np.mean(errors, axis=0))
-    by_ridge = np.stack(ridge) if caps else None
+        ridge.append(np.stack(errors))
+    by_ridge = np.stack(ridge, axis=1) if caps else None
     return Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, by_ridge)
 
 
@@ -459,12 +475,23 @@ def plan_ranks(problems: Problems, options: SearchOptions, n_alphas: int) -> Ran
     return grid.within_budget(n_alphas * kept, search_budget())
 
 
-def over_folds(n_folds: int, run: Callable[[int], Any], n_jobs: int) -> list[Any]:
-    """Call `run` for each fold; `n_jobs` folds run in parallel and share the threads."""
+def over_folds(folds: int | Sequence[int], run: Callable[[int], Any], n_jobs: int) -> list[Any]:
+    """Call `run` for some folds; `n_jobs` folds run in parallel and share the threads.
+
+    Parameters
+    ----------
+    folds : int or sequence of int
+        Number of folds, or the folds.
+    run : callable
+        Function of a fold.
+    n_jobs : int
+        Number of folds that run in parallel.
+    """
+    folds = range(folds) if isinstance(folds, int) else folds
+    if n_jobs == 1:
+        return [run(fold) for fold in folds]
     with limit_threads(cpu_count() // n_jobs):
-        return Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(run)(fold) for fold in range(n_folds)
-        )
+        return Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(run)(fold) for fold in folds)
 
 
 def n_parallel(problems: Problems, n_jobs: int | None) -> int:
@@ -483,8 +510,6 @@ def results_of(surface: Any, shape: Sequence[int], options: SearchOptions) -> Re
     """Return the entries of `cv_results_`, with errors in the units of the scaled data."""
     results = Results(surface.entries(slice(None) if options.named_candidates else 0))
     results.update(null_mse=surface.null_mse, alphas=surface.alphas)
-    if not math.isnan(surface.ridge_mse):
-        results["ridge_mse"] = surface.ridge_mse
     results["n_parameters"] = parameter_counts(shape, surface.grid.caps)
     return results
 
@@ -578,21 +603,17 @@ class Choice:
     candidate : int
         Index of the candidate (kernel or design of the inputs).
     alpha : float, or array of shape (d1, ..., dp)
-        Penalty of the best single model, in the units of the user's data.
+        Penalty of the final model, in the units of the user's data.
     structure : Structure
         Structure of the final model.
     error : float
-        Held-out error of the final model, in the units of the scaled data.
+        Cross-fitted error of the choice, in the units of the scaled data.
     single_error : float
         Held-out error of the best single model.
-    stack : Stack or None
-        The stack, if one was chosen.
-    fold_structures : tuple of Structure
-        For a stack: structure of the fit to each fold, with weights from the other folds.
-    fold_directions : tuple of dict
-        For a stack: decompositions of the problem of each fold, by penalty in the units of the
-        scaled data, as the argument of `Mixture.approximate`. The dicts are empty if the problems
-        do not fit into the limit on memory.
+    mixture : Chosen or None
+        The mixture and the errors of the ways of choosing, if there is one.
+    of_folds : tuple of (candidate, penalty, structure, decomposition)
+        Model of each fold, which was chosen without it; empty if the final model was chosen before.
     """
 
     index: Index
@@ -601,19 +622,20 @@ class Choice:
     structure: Structure
     error: float
     single_error: float
-    stack: Stack | None = None
-    fold_structures: tuple[Structure, ...] = ()
-    fold_directions: tuple[dict[float, Tucker], ...] = ()
+    mixture: Chosen | None = None
+    of_folds: tuple[tuple[int, Any, Structure, Tucker | None], ...] = ()
 
-    def structure_of_fold(self, fold: int) -> Structure:
-        """Return the structure of the fit to the training samples of a fold."""
-        return self.fold_structures[fold] if self.fold_structures else self.structure
+    def of_fold(self, fold: int) -> tuple[int, Any, Structure, Tucker | None]:
+        """Return candidate, penalty and structure of the fit to a fold, and its decomposition."""
+        if self.of_folds:
+            return self.of_folds[fold]
+        return self.candidate, self.alpha, self.structure, None
 
 
 def choose(
     problems: Problems, surface: Any, results: dict[str, Any], options: SearchOptions
 ) -> Choice:
-    """Choose a single model according to the selection, or a stack around the best model.
+    """Choose a model according to the selection, and add cross-fitted errors to the results.
 
     Parameters
     ----------
@@ -628,9 +650,42 @@ def choose(
     """
     index, error = surface.select(results, options, problems.n_folds)
     single = single_choice(index, results, options, error)
-    if not (options.stacks and surface.grid.caps):
-        return single
-    return stacked(problems, surface, single, results["n_parameters"], options)
+    groups = groups_of(problems.shared)
+    if surface.fold_ridge is not None:
+        results["ridge_mse"] = crossed_ridge(surface.fold_ridge, groups)
+    if options.by_output:
+        return of_outputs(problems, surface, single, groups, options)
+    if options.stacks and surface.grid.caps:
+        return mixed(problems, surface, single, results, options)
+    crossed = single.error
+    if options.selection == "min":
+        crossed = crossed_error(surface, groups)
+    return or_full_rank(replace(single, error=crossed), surface, problems, options)
+
+
+def crossed_error(surface: Any, groups: Groups) -> float:
+    """Return the error of the best single model that each group of folds leaves to the others."""
+    found, sizes = [], []
+    for left_out, kept in zip(groups.left_out, groups.kept, strict=True):
+        candidate, place, *rank = crossed_best(surface, kept)[1]
+        errors = to_numpy(surface.errors_at(candidate, place)[(slice(None), *rank)])
+        found.append(errors[left_out].mean())
+        sizes.append(len(left_out))
+    return float(np.average(found, weights=sizes))
+
+
+def crossed_ridge(errors: np.ndarray, groups: Groups) -> float:
+    """Return the error of ridge regression whose penalty the other folds choose.
+
+    Parameters
+    ----------
+    errors : array of shape (n_folds, n_candidates, n_alphas)
+    groups : Groups
+    """
+    flat = errors.reshape(len(errors), -1)
+    pairs = list(zip(groups.left_out, groups.kept, strict=True))
+    found = [flat[out, np.argmin(flat[kept].mean(axis=0))].mean() for out, kept in pairs]
+    return float(np.average(found, weights=[len(out) for out, _ in pairs]))
 
 
 def has_full_rank(problems: Problems, options: SearchOptions) -> bool:
@@ -646,7 +701,7 @@ def full_rank(problems: Problems, n_inputs: int, n_modes: int) -> Index:
     Parameters
     ----------
     problems : Problems
-        Problems of all problems.
+        Problems of all folds.
     n_inputs : int
         Number of input directions.
     n_modes : int
@@ -662,10 +717,8 @@ def or_full_rank(
 ) -> Choice:
     """Choose ridge regression if it is better and only the memory budget excluded full rank.
 
-    The errors of ridge regression do not need an error surface. Full rank therefore stays a
-    candidate if the memory budget caps the ranks, but not if the user does. A stack includes the
-    ridge regression of its own candidate (kernel), so only the ridge regression of another
-    candidate can replace it.
+    The errors of ridge regression do not need an error surface, so that a limit on memory does not
+    exclude it from the best single models. A limit of the user does, and gives a warning.
 
     Parameters
     ----------
@@ -674,50 +727,31 @@ def or_full_rank(
     surface : Surface
         Error surface.
     problems : Problems
-        Problems of all problems.
+        Problems of all folds.
     options : SearchOptions
         Parameters of the search.
     """
-    if options.selection not in ("stack", "min") or surface.ridge_errors is None:
+    if surface.fold_ridge is None or not surface.grid.caps:
+        return choice
+    errors = surface.fold_ridge.mean(axis=0)
+    best = np.unravel_index(int(np.argmin(errors)), errors.shape)
+    ridge, unit = float(errors[best]), problems.y_unit * problems.y_unit
+    if not has_full_rank(problems, options):
+        if ridge < (1 - _LOST) * choice.single_error:
+            warn(
+                f"max_rank limits the ranks to {surface.grid.caps}, with a held-out error of "
+                f"{choice.single_error * unit:.4g}. Ridge regression, which has full rank, has "
+                f"{ridge * unit:.4g}. Increase max_rank or leave it out, or use selection='auto', "
+                f"which compares both."
+            )
         return choice
     grid = options.grid(problems.shape).within_input_rank(problems.max_input_rank)
     capped = surface.grid.caps != grid.within_input_rank(surface.n_supported).caps
-    if not (capped and has_full_rank(problems, options) and surface.ridge_mse < choice.error):
-        return choice
-    best = np.unravel_index(int(np.argmin(surface.ridge_errors)), surface.ridge_errors.shape)
-    if choice.stack is not None and best[0] == choice.candidate:
+    if options.selection != "min" or not (capped and ridge < choice.single_error):
         return choice
     structure = options.structure(full_rank(problems, problems.shape[0], len(grid.caps)))
     alpha = float(surface.alphas[best[1]])
-    return Choice(
-        choice.index, int(best[0]), alpha, structure, surface.ridge_mse, choice.single_error
-    )
-
-
-def warn_of_lost_ridge(
-    choice: Choice,
-    surface: Any,
-    results: dict[str, Any],
-    problems: Problems,
-    options: SearchOptions,
-) -> None:
-    """Warn if `max_rank` excludes ridge regression, which is much better.
-
-    The parameters are those of `or_full_rank`, and the entries of `cv_results_`.
-    """
-    if surface.ridge_errors is None or not surface.grid.caps or has_full_rank(problems, options):
-        return
-    error, ridge = choice.error, surface.ridge_mse
-    if not options.stacks:
-        error = min(error, float(np.nanmin(results["mean_mse"])))
-    if not ridge < (1 - _LOST) * error:
-        return
-    unit = problems.y_unit * problems.y_unit
-    warn(
-        f"max_rank limits the ranks to {surface.grid.caps}, with a held-out error of "
-        f"{error * unit:.4g}. Ridge regression, which has full rank, has {ridge * unit:.4g}. "
-        f"Increase max_rank or leave it out, so that the search can choose ridge regression."
-    )
+    return Choice(choice.index, int(best[0]), alpha, structure, ridge, choice.single_error)
 
 
 def single_choice(
@@ -738,17 +772,17 @@ def split_index(
     return place[0], place[1], tuple(i + 1 for i in index[split:])
 
 
-def stacked(
+def mixed(
     problems: Problems,
-    surface: Surface,
+    surface: Any,
     single: Choice,
-    n_parameters: np.ndarray,
+    results: dict[str, Any],
     options: SearchOptions,
 ) -> Choice:
-    """Build the stack around a single model, see `stack`.
+    """Choose a mixture by cross-fitted errors, see `choice`.
 
-    If the user bounds the ranks, the stack mixes only ranks at one penalty, since the sum of fits
-    at several penalties has a larger rank than each fit.
+    If the user limits the ranks, ridge regression is compared with the ranks, but not mixed with
+    them.
 
     Parameters
     ----------
@@ -758,63 +792,119 @@ def stacked(
         Error surface.
     single : Choice
         Best single model.
-    n_parameters : array of shape (R0, ...)
-        Number of parameters of each rank.
+    results : dict
+        Results from `results_of`.
     options : SearchOptions
         Parameters of the search.
     """
-    folds, candidate, alphas = problems, single.candidate, surface.alphas
-    place, *ranks = single.index[len(single.index) - n_parameters.ndim - 1 :]
-    others: list[int] = []
-    ridge: dict[int, float] = {}
-    if has_full_rank(folds, options) and surface.ridge_errors is not None:
-        others, by_ridge = other_places(alphas, place), surface.ridge_errors[candidate]
-        ridge = {a: float(by_ridge[a]) for a in (int(np.argmin(by_ridge)), place, *others)}
-    errors = surface.at(candidate, place)
-    best = (place, *(i + 1 for i in ranks))
-    parts = find_parts(errors, n_parameters, best, others, ridge)
-    scaled = scaled_penalties(alphas, folds)
-    problems.open(candidate)
+    alphas = surface.alphas
+    scaled, n_jobs = scaled_penalties(alphas, problems), n_parallel(problems, options.n_jobs)
+    candidate, place, rank = split_index(single.index, results, options.named_candidates)
+    mixes_ridge = has_full_rank(problems, options)
+    ways = [way for way in options.ways if mixes_ridge or way != "ranks and penalties of outputs"]
 
-    def gram(fold: int) -> tuple[np.ndarray, dict[float, Tucker]]:
-        which = candidate, float(scaled.min()), surface.grid.caps
-        path = problems.path(fold, *which)
-        B, directions = fold_gram(path, parts, scaled)
-        if not problems.keeps_all:
-            return B, {}
-        pairs = [(float(scaled[place]), found) for place, found in directions.items()]
-        shape = path.T.shape[1:]
-        return B, {alpha: found.whitened(path.root(alpha), shape) for alpha, found in pairs}
+    def path(fold: int, candidate: int) -> RankPath:
+        return problems.path(fold, candidate, float(scaled.min()), surface.grid.caps)
 
-    done = over_folds(folds.n_folds, gram, n_parallel(folds, options.n_jobs))
-    grams, known = np.stack([B for B, _ in done]), tuple(tuckers for _, tuckers in done)
-    best_ridge = parts.index(Part(next(iter(ridge)), None)) if ridge else None
-    with limit_threads(1):
-        weights, fold_weights = stack_weights(grams, best_ridge)
-    crossed = [quadratic_form(B, w) for B, w in zip(grams, fold_weights, strict=True)]
-    stack = Stack(
-        parts=parts,
-        weights=weights[:-1],
-        fold_weights=fold_weights[:, :-1],
-        mse=quadratic_form(grams.mean(axis=0), weights),
-        cross_fitted_mse=float(np.mean(crossed)),
+    def run_folds(candidate: int, run: Callable[[int], Any]) -> list[Any]:
+        problems.open(candidate)
+        return over_folds(problems.n_folds, run, n_jobs)
+
+    found = choose_mixture(
+        path,
+        surface,
+        results["n_parameters"],
+        (candidate, place, *(R - 1 for R in rank)),
+        alphas,
+        scaled,
+        single.structure,
+        groups=groups_of(problems.shared),
+        over_folds=run_folds,
+        ways=ways,
+        mixes_ridge=mixes_ridge,
+        keeps_directions=problems.keeps_all,
     )
-
-    def mixture(weights: np.ndarray) -> Mixture:
-        pairs = zip(parts, weights, strict=True)
-        fits = [(float(alphas[part.place]), part.rank, w) for part, w in pairs if w > 0]
-        return mix(single.structure, single.alpha, fits, n_parameters.ndim)
-
-    by_fold = [replace(mixture(w), compact=False) for w in stack.fold_weights]
-
+    results["ways"], results["ways_mse"] = list(found.errors), np.array([*found.errors.values()])
     return replace(
         single,
-        structure=mixture(stack.weights),
-        error=stack.cross_fitted_mse,
-        stack=stack,
-        fold_structures=tuple(by_fold),
-        fold_directions=known,
+        candidate=found.candidate,
+        alpha=found.model.alpha,
+        structure=found.model,
+        error=found.error,
+        mixture=found,
+        of_folds=tuple(
+            (one, model.alpha, model, known)
+            for (one, model), known in zip(found.of_folds, found.known, strict=True)
+        ),
     )
+
+
+def of_outputs(
+    problems: Problems,
+    surface: Any,
+    single: Choice,
+    groups: Groups,
+    options: SearchOptions,
+) -> Choice:
+    """Choose a penalty for each output of ridge regression.
+
+    A default grid is widened while the error of some output decreases towards one of its ends.
+
+    Parameters
+    ----------
+    problems : Problems
+        Problems of all folds.
+    surface : Surface
+        Errors of ridge regression with a common penalty.
+    single : Choice
+        Best common penalty.
+    groups : Groups
+        Groups of folds that are left out.
+    options : SearchOptions
+        Parameters of the search.
+    """
+    candidate, alphas = single.candidate, np.sort(surface.alphas)
+    n_jobs = n_parallel(problems, options.n_jobs)
+    lowest = float(scaled_penalties(alphas, problems).min())
+    problems.open(candidate)
+
+    def gains(more: np.ndarray) -> np.ndarray:
+        some = scaled_penalties(more, problems)
+
+        def run(fold: int) -> np.ndarray:
+            return output_gains(problems.path(fold, candidate, lowest, ()), some)
+
+        return np.stack(over_folds(problems.n_folds, run, n_jobs))
+
+    found = gains(alphas)
+    for _ in range(WIDENINGS if options.alphas is None and alphas.size > 1 else 0):
+        best = found.mean(axis=0).argmin(axis=0)
+        more = [wider(alphas, end) for end in (0, alphas.size - 1) if (best == end).any()]
+        new = np.concatenate([*more, np.zeros(0)])
+        if not new.size:
+            break
+        alphas, found = np.r_[alphas, new], np.concatenate([found, gains(new)], axis=1)
+        order = np.argsort(alphas)
+        alphas, found = alphas[order], found[:, order]
+    shape = problems.shape[1:]
+
+    def least(some: np.ndarray) -> np.ndarray:
+        return np.argmin(found[some].mean(axis=0), axis=0)
+
+    def penalties(best: np.ndarray) -> Any:
+        return alphas[best].reshape(shape) if shape else float(alphas[best[0]])
+
+    chosen = [least(kept) for kept in groups.kept]
+    error, models = surface.null_mse, []
+    for out, best in zip(groups.left_out, chosen, strict=True):
+        there = np.take_along_axis(found[out].mean(axis=0), best[None], axis=0)
+        error += float(there.mean()) * len(out) / sum(map(len, groups.left_out))
+    for fold in range(problems.n_folds):
+        group = groups.of_fold(fold)
+        best = least(np.arange(problems.n_folds)) if group is None else chosen[group]
+        models.append((candidate, penalties(best), single.structure, None))
+    alpha = penalties(least(np.arange(problems.n_folds)))
+    return replace(single, alpha=alpha, error=error, of_folds=tuple(models))
 
 
 def select(
@@ -952,19 +1042,28 @@ def fold_residuals(
         Argument of `Fit.with_prior`.
     """
     x_unit, n_inputs = problems.x_unit, problems.shape[0]
-    alpha, lowest = scaled_alpha(choice.alpha, x_unit), scaled_alpha(min_alpha, x_unit)
-    problems.open(choice.candidate)
+    lowest = scaled_alpha(min_alpha, x_unit)
+    candidates = [choice.of_fold(fold)[0] for fold in range(problems.n_folds)]
 
     def run(fold: int) -> Any:
-        structure = choice.structure_of_fold(fold)
-        training = problems.at(fold, choice.candidate, lowest).problem
+        candidate, alpha, structure, known = choice.of_fold(fold)
+        training, alpha = problems.at(fold, candidate, lowest).problem, scaled_alpha(alpha, x_unit)
+        if isinstance(alpha, np.ndarray):
+            fit = fit_by_output(training.spectral, alpha, options.fit_intercept)
+            return problems.residuals(fold, training, fit.with_prior(prior))
         problem = training.spectral.at(alpha)
         if isinstance(structure, Mixture):
-            mixture, known = structure.in_units(x_unit), choice.fold_directions[fold]
+            mixture = structure.in_units(x_unit)
             found = mixture.approximate(problem, n_inputs, known=known)
         else:
             found = structure.approximate(problem, n_inputs)
         fit = fit_approximation(problem, found, options.fit_intercept)
         return problems.residuals(fold, training, fit.with_prior(prior))
 
-    return over_folds(problems.n_folds, run, n_parallel(problems, options.n_jobs))
+    found: dict[int, Any] = {}
+    for number in dict.fromkeys(candidates):
+        problems.open(number)
+        folds = [fold for fold, candidate in enumerate(candidates) if candidate == number]
+        some = over_folds(folds, run, n_parallel(problems, options.n_jobs))
+        found.update(zip(folds, some, strict=True))
+    return [found[fold] for fold in range(problems.n_folds)]

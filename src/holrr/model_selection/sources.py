@@ -651,6 +651,18 @@ class Problems:
         return self.source.refit(self.candidates[candidate], options)
 
     @property
+    def shared(self) -> np.ndarray:
+        """Whether the test sets of two folds share samples, (n_folds, n_folds)."""
+        eye, tests = np.eye(self.n_folds, dtype=bool), [fold.test for fold in self.source.folds]
+        every = np.concatenate(tests)
+        if np.unique(every).size == every.size:
+            return eye
+        held = np.zeros((self.n_folds, int(every.max()) + 1), dtype=np.float32)
+        for fold, test in enumerate(tests):
+            held[fold, test] = 1.0
+        return eye | (held @ held.T > 0)
+
+    @property
     def keeps_all(self) -> bool:
         """Whether the problems of all folds and candidates fit into the limit on memory."""
         return 8 * self.n_folds * self.n_candidates * math.prod(self.shape) <= _KEPT

@@ -143,6 +143,14 @@ class HeldOut:
         """Return ``P'F``, the products of predictions and features, of shape (k, r)."""
         return W.T @ self.C
 
+    def times(self, W: Array) -> tuple[Array, Array]:
+        """Return ``F'P`` and the inner product of ``P = F W`` and `Yv`, for `W` of shape (r, D)."""
+        return self.C @ W, namespace_of(W).sum(W * unfold(self.B, 0))
+
+    def gains(self, W: Array) -> Array:
+        """Return squared errors of ``P = F W`` minus those of the mean, (D,)."""
+        return namespace_of(W).sum(W * (self.C @ W - 2 * unfold(self.B, 0)), axis=0)
+
 
 # ---------------------------------------------------------------- terms of the surface
 
@@ -718,3 +726,13 @@ class HeldOutSamples:
     def inner(self, W: Array) -> Array:
         """Return ``P'F``, the products of predictions and features, of shape (k, r)."""
         return (self.F @ W).T @ self.F
+
+    def times(self, W: Array) -> tuple[Array, Array]:
+        """Return ``F'P`` and the inner product of ``P = F W`` and `Y`, for `W` of shape (r, D)."""
+        P = self.F @ W
+        return self.F.T @ P, namespace_of(W).sum(P * self.Y)
+
+    def gains(self, W: Array) -> Array:
+        """Return squared errors of ``P = F W`` minus those of the mean, (D,)."""
+        P = self.F @ W
+        return namespace_of(W).sum(P * (P - 2 * self.Y), axis=0)
