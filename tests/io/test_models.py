@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import io
 import pickle
+import subprocess
+import sys
 
 import joblib
 import numpy as np
@@ -247,6 +249,58 @@ def test_labels_of_pandas_and_cftime_are_the_same_after_a_file(tmp_path):
     pd.testing.assert_frame_equal(
         round_trip(RLS(output_weight=frame), tmp_path).output_weight, frame
     )
+
+
+WITHOUT_LABEL_LIBRARIES = """
+import sys
+
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("cftime", "pandas", "polars", "xarray"):
+            raise ImportError(name)
+
+
+sys.meta_path.insert(0, Missing())
+import numpy as np
+import holrr
+
+data = np.load("data.npz")
+for name in ("xarray", "pandas"):
+    found = np.asarray(holrr.load(name).predict(data[f"X_{name}"]))
+    assert (found.ravel() == data[f"P_{name}"].ravel()).all(), name
+assert holrr.Moments.load("moments").n_samples == 30
+"""
+
+
+@pytest.mark.slow
+def test_labelled_models_load_where_pandas_and_xarray_are_not_installed(tmp_path, monkeypatch):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    pytest.importorskip("cftime", reason="cftime is not installed")
+    monkeypatch.chdir(tmp_path)
+    X, Y = data(30, 6, (5,))
+    time = xr.date_range("2000-01-01", periods=30, calendar="noleap", use_cftime=True)
+    months = pd.period_range("2000-01", periods=5, freq="M")
+    grid = xr.DataArray(X.reshape(30, 2, 3), dims=("time", "lat", "lon"), coords={"time": time})
+    outputs = xr.DataArray(Y, dims=("time", "month"), coords={"time": time, "month": months})
+    weight = xr.DataArray(np.arange(1.0, 6.0), coords={"month": months})
+    columns = pd.MultiIndex.from_product([["s", "t"], ["u", "v", "w"]], names=["site", "kind"])
+    frame = pd.DataFrame(X, pd.date_range("2000", periods=30, tz="Europe/Paris"), columns)
+    models = {
+        "xarray": (HOLRRCV([1.0], cv=3, output_weight=weight).fit(grid, outputs), grid),
+        "pandas": (KernelRLSCV([1.0], cv=3).fit(frame, frame), frame),
+    }
+    arrays = {}
+    for name, (model, inputs) in models.items():
+        model.save(name)
+        arrays[f"P_{name}"] = np.asarray(model.predict(inputs))
+        arrays[f"X_{name}"] = np.asarray(inputs)
+    np.savez("data.npz", **arrays)
+    Moments.from_arrays(frame, frame).save("moments")
+    command = [sys.executable, "-W", "ignore", "-c", WITHOUT_LABEL_LIBRARIES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_array_that_is_used_twice_is_stored_once(tmp_path):
