@@ -28,6 +28,7 @@ from holrr import (
     load,
     save,
 )
+from holrr.datasets import make_tensor_regression
 from problems import assert_same_state
 from registry import PUBLIC
 
@@ -335,17 +336,30 @@ def test_a_clone_of_a_loaded_model_equals_a_clone_of_the_model(tmp_path):
 # ---------------------------------------------------------------- size
 
 
-@pytest.mark.parametrize("rows", [40, 400])
-def test_files_contain_no_errors_of_all_ranks(rows, tmp_path):
-    """At most 3 times the numbers of the model and its intervals, and those of its leverage."""
-    X, Y = data(rows, 300, (50, 40))
-    model = HOLRRCV([1.0, 100.0], cv=3, max_rank=4).fit(X, Y)
+def bytes_of_model(model, Y):
+    """Bytes of what predicts, and of the quantiles of the intervals, in single precision."""
+    parts = [model.core_, *(U for U in model.factors_ if U is not None), model.intercept_]
+    return sum(part.nbytes for part in parts) + 4 * 25 * Y[0].size
+
+
+@pytest.mark.parametrize(
+    ("rows", "inputs", "outputs"),
+    [(480, 40, (36, 48)), (300, 200, (150,)), (150, 400, (150,))],
+    ids=["climate", "encoding", "wide encoding"],
+)
+@pytest.mark.parametrize("selection", ["auto", "min"])
+def test_files_contain_no_errors_of_all_ranks(rows, inputs, outputs, selection, tmp_path):
+    """At most 3 times the numbers of the model and its intervals.
+
+    A small model of many inputs also has the factor of its leverage, which is not small.
+    """
+    X, Y = make_tensor_regression(rows, inputs, outputs, rank=3, snr=0.5, random_state=0)
+    model = HOLRRCV([1.0, 100.0, 1e4], cv=3, selection=selection).fit(X, Y)
+    assert (max(model.rank_) > 20) == (selection == "auto")  # a stack with ridge regression
     model.save(tmp_path / "model")
-    parts = [model.core_, *model.factors_, model.intercept_]
-    quantiles = 8 * 10 * Y[0].size  # at least ten for each output
-    n_bytes = sum(part.nbytes for part in parts) + quantiles
-    leverage = 8 * min(X.shape) ** 2
-    assert (tmp_path / "model").stat().st_size < 3 * n_bytes + leverage
+    leverage = 8 * min(X.shape) * X.shape[1] if selection == "min" else 0
+    size = (tmp_path / "model").stat().st_size
+    assert size < 3 * bytes_of_model(model, Y) + leverage
 
 
 def test_files_contain_the_errors_along_a_path_of_ranks(tmp_path):
