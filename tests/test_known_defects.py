@@ -584,7 +584,20 @@ def test_a_report_cross_validates_a_search_over_groups(case):
     assert "</html>" in html
 
 
-# ---------------------------------------------------------------- 23: integer weights in blocks
+# ---------------------------------------------------------------- 23: outliers, weights in blocks
+
+
+@pytest.mark.parametrize("n", [30, 61])
+@pytest.mark.parametrize(
+    "case", params(lambda row: row.has_intervals and row.linear and not row.robust)
+)
+def test_outliers_of_a_search_are_those_of_its_model(case, n):
+    X, Y = linear_problem(n, 5, (3, 2))
+    model = make(case, cv=KFold(3), selection="min").fit(X, Y)
+    found = find_outliers(model)
+    expected = find_outliers(model.best_estimator_, X, Y, cv=KFold(3))
+    assert_allclose(found.residuals, expected.residuals, rtol=1e-6)
+    assert_allclose(found.limits, expected.limits, rtol=1e-6)
 
 
 @rows_with("blocks", "cv", and_also=lambda row: row.searches and not row.robust)

@@ -286,7 +286,8 @@ def held_out_scores(
     with np.errstate(invalid="ignore"):
         known = np.all(np.concatenate([levels_of_folds, every]) > 0, axis=0).reshape(D)
     ratio = np.ones(D)
-    half, row_squares, row_counts = np.searchsorted(levels, 0.5 - 1e-9), np.zeros(n), np.zeros(n)
+    with_median = np.append(levels, (n + 1) / (2 * n))
+    row_squares, row_counts = np.zeros(n), np.zeros(n)
     width = max((_BLOCK if on_host(folds[0].Y) else _DEVICE_BLOCK) // (8 * n), 1)
     for start in range(0, D, width):
         columns = slice(start, min(start + width, D))
@@ -298,9 +299,9 @@ def held_out_scores(
             counts[columns] = seen.sum(axis=0) * (n_samples / n)
         rounding = _rounding(folds[0].Y[:, columns])
         unit = np.where(noise[columns] > rounding, noise[columns], np.nan)
-        found = _quantiles(R.T, levels, weights, seen is not None)
-        entry[:, columns] = found / unit
-        scale = np.where(found[half] > rounding, CONSISTENT * found[half], unit)
+        *found, median = _quantiles(R.T, with_median, weights, seen is not None)
+        entry[:, columns] = np.array(found) / unit
+        scale = np.where(median > rounding, CONSISTENT * median, unit)
         _add_rows(R, seen, scale, row_squares, row_counts)
         use = known[columns] & ~np.isnan(unit)
         own_scores = _own_scores(R, levels_of_folds[:, columns], fold_of_row, use)
