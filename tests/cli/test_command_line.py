@@ -188,6 +188,44 @@ def test_row_numbers_of_y_are_no_output():
     assert holrr.load("m").tucker_.shape == (4, 2)
 
 
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+@pytest.mark.parametrize("labels", [range(100, 150), ROWS])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_first_column_that_both_files_have_labels_the_rows(kind, labels, several, capfd):
+    rows = pd.Index(labels, name="id")
+    columns = pd.MultiIndex.from_product([["x", "y", "z"], ["u", "v"]]) if several else list("pq")
+    inputs = pd.DataFrame(X, columns=list("abcd"), index=rows)
+    outputs = pd.DataFrame(Y.reshape(50, 6)[:, : len(columns)], columns=columns, index=rows)
+    WRITERS[kind](inputs, f"X.{kind}")
+    WRITERS[kind](outputs, f"Y.{kind}")
+    runs("fit", f"X.{kind}", f"Y.{kind}", "--rank", 1, "-o", "m")
+    assert "the first column of both files, id, labels the rows" in capfd.readouterr().err
+    assert list(holrr.load("m").feature_names_in_) == list("abcd")
+    runs("predict", "m", f"X.{kind}", "-o", "P.parquet")
+    found = pd.read_parquet("P.parquet")
+    assert found.index.name == "id"
+    assert_allclose(found, HOLRR(1).fit(inputs, outputs).predict(inputs), rtol=1e-9)
+    WRITERS[kind](outputs[::-1], f"Y.{kind}")
+    assert main(["fit", f"X.{kind}", f"Y.{kind}", "-o", "m"]) == 3
+    assert "different labels" in capfd.readouterr().err
+
+
+def test_a_column_of_the_same_name_with_other_values_is_data():
+    pd.DataFrame(X, columns=list("abcd")).to_csv("X.csv", index=False)
+    pd.DataFrame(X[:, :2] + 1, columns=["a", "u"]).to_csv("Y.csv", index=False)
+    runs("fit", "X.csv", "Y.csv", "--rank", 1, "-o", "m")
+    assert holrr.load("m").tucker_.shape == (4, 2)
+
+
+def test_row_labels_that_do_not_start_at_zero_are_kept():
+    frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(100, 150))
+    frame.to_csv("X.csv")
+    frame[["a", "b"]].add(1).to_csv("Y.csv")
+    runs("fit", "X.csv", "Y.csv", "--rank", 1, "-o", "m")
+    runs("predict", "m", "X.csv", "-o", "P.csv")
+    assert pd.read_csv("P.csv", index_col=0).index.tolist() == frame.index.tolist()
+
+
 def test_headers_of_numbers_and_of_units(capfd):
     np.savetxt("X.csv", X, delimiter=",")
     np.savetxt("Y.csv", Y.reshape(50, -1), delimiter=";")

@@ -109,8 +109,8 @@ def test_fits_to_folds_have_the_residuals_of_a_search():
     X, Y = wrong_row()
     search = find_outliers(RLSCV([2.0], cv=KFold(4)).fit(X, Y))
     single = find_outliers(RLS(alpha=2.0), X, Y, cv=KFold(4))
-    assert_allclose(single.residuals, search.residuals, rtol=0.1)  # medians of 90 differ a little
-    assert_allclose(single.limits, search.limits, rtol=0.1)
+    assert_allclose(single.residuals, search.residuals, rtol=1e-9)
+    assert_allclose(single.limits, search.limits, rtol=1e-9)
 
 
 def test_eight_wrong_rows_of_ninety_are_all_found():

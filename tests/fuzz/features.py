@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from paired import Case
+from paired import Case, parts_of
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -185,7 +185,8 @@ def given_ranks(rng: Rng, case: Case) -> Case:
     tensor = "HOLRR" in type(case.row.estimator).__name__
     rank: Any = [0.9, 1, 3, None][rng.integers(4)]
     if tensor and rng.uniform() < 0.5:
-        rank = tuple([None, 0.8, 1, 2][i] for i in rng.integers(4, size=1 + len(case.shape)))
+        sizes = (case.X.shape[1], *case.shape)
+        rank = tuple([None, 0.8, 1, min(2, d)][rng.integers(4)] for d in sizes)
     return replace(case, params={**case.params, "rank": rank})
 
 
@@ -484,9 +485,14 @@ def sparse_inputs(rng: Rng, case: Case) -> Case | None:
     return replace(case, X=X, source="sparse")
 
 
+def parts_have_weight(case: Case) -> bool:
+    """Data that arrive in parts need a sample of positive weight in each part."""
+    return case.w is None or all(case.w[rows].any() for rows in parts_of(case))
+
+
 @feature("source")
 def batches(rng: Rng, case: Case) -> Case | None:
-    single = not case.row.searches and streams(case)
+    single = not case.row.searches and streams(case) and parts_have_weight(case)
     return replace(case, source="batches") if single else None
 
 
@@ -498,12 +504,14 @@ def batches_with_decay(rng: Rng, case: Case) -> Case | None:
 
 @feature("source", lambda row: row.takes_moments)
 def sums_of_moments(rng: Rng, case: Case) -> Case | None:
-    return None if case.robust else replace(case, source="moments")
+    possible = not case.robust and parts_have_weight(case)
+    return replace(case, source="moments") if possible else None
 
 
 @feature("source", lambda row: row.takes_moments)
 def rolling_window(rng: Rng, case: Case) -> Case | None:
-    return None if case.robust or case.n < 9 else replace(case, source="window")
+    possible = not case.robust and case.n >= 9 and parts_have_weight(case)
+    return replace(case, source="window") if possible else None
 
 
 @feature("source", lambda row: row.takes_fold_moments)

@@ -26,6 +26,7 @@ from problems import on_disk
 from registry import Row
 
 KINDS = ("entry", "pooled", "simultaneous")
+SMALL = 2**7  # bytes of a memory budget in which no data fit: they are read in blocks
 N_PARTS = 3  # batches, or sets of moments, of data that arrive in parts
 
 
@@ -393,7 +394,7 @@ def in_memory(case: Case, model: Any) -> Any:
 
 def from_disk(case: Case, model: Any) -> Any:
     X, Y, w = data_of(case)
-    with tempfile.TemporaryDirectory() as folder, memory_budget(2**11):
+    with tempfile.TemporaryDirectory() as folder, memory_budget(SMALL):
         return model.fit(on_disk(Path(folder), "X", X), on_disk(Path(folder), "Y", Y), w)
 
 
@@ -404,7 +405,7 @@ def from_hdf5(case: Case, model: Any) -> Any:
     with (
         tempfile.TemporaryDirectory() as folder,
         h5py.File(Path(folder) / "data.h5", "w") as file,
-        memory_budget(2**11),
+        memory_budget(SMALL),
     ):
         return model.fit(file.create_dataset("X", data=X), file.create_dataset("Y", data=Y), w)
 

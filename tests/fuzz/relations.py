@@ -669,7 +669,14 @@ def parts_of_blocks_add_up(fitted: Fitted, rng: Rng) -> None:
     assert abs(total - score) <= 1e-6 * max(1, abs(score)), (total, score)
 
 
-@check(lambda case: case.alpha_of is not None and not case.robust and case.own is None)
+@check(
+    lambda case: (
+        case.alpha_of is not None
+        and not case.robust
+        and case.own is None
+        and case.param("input_rank") is None  # whose directions depend on all outputs
+    )
+)
 def penalties_of_outputs_are_separate_fits(fitted: Fitted, rng: Rng) -> None:
     """The fit of an output with its penalty is that of the output alone."""
     case = fitted.case

@@ -45,7 +45,7 @@ def test_batches_give_the_moments_of_all_samples(grams, weighted, data):
         w[4:20] = 0  # a batch without weight
     found = Moments.from_batches(batches_of(X, Y, w), grams)
     expected = Moments.from_arrays(X, Y, w, grams)
-    assert found.n_samples == 100
+    assert found.n_samples == (84 if weighted else 100)
     np.testing.assert_allclose(found.Sxx, expected.Sxx, rtol=1e-12)
     np.testing.assert_allclose(found.Sxy, expected.Sxy, rtol=1e-10)
     assert found.syy == pytest.approx(expected.syy, rel=1e-12)
@@ -317,11 +317,11 @@ def test_batches_with_other_names_are_refused():
 @pytest.mark.parametrize("length", [1, 3, 6])
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_weights_of_a_batch_must_be_as_many_as_its_samples(length, value):
-    """Zero weights, too, which count the samples only."""
+    """Zero weights, too, which do not count."""
     X, Y = toy(n=5, d0=2, shape=(2,))
     batches = [(X, Y), (X, Y, np.full(length, value))]
     with pytest.raises(ValueError, match=r"in batch 1: sample_weight.shape == .*expected \(5,\)"):
         Moments.from_batches(batches)
     with pytest.raises(ValueError, match="negative"):
         Moments.from_batches([(X, Y), (X, Y, [0, 0, 0, 0, -1e-3])])
-    assert Moments.from_batches([(X, Y), (X, Y, np.zeros(5))]).n_samples == 10
+    assert Moments.from_batches([(X, Y), (X, Y, np.zeros(5))]).n_samples == 5

@@ -188,7 +188,7 @@ def test_weights_belong_to_their_samples_also_where_a_chunk_has_no_weight(lazy, 
     expected = Moments.from_arrays(X, Y, w)
     weights = da.from_array(w, chunks=17) if lazy else w
     found = Moments.from_arrays(*chunked(X, Y), weights)
-    assert found.n_samples == 300
+    assert found.n_samples == np.count_nonzero(w) == 190
     np.testing.assert_allclose(found.Sxy, expected.Sxy, rtol=1e-10)
     for CV in (LRRCV, RLSCV):
         a = CV(alphas=ALPHAS, cv=3).fit(X, Y, w + 0.1)

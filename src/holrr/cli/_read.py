@@ -67,6 +67,7 @@ def read_pair(options: argparse.Namespace, model: Any = None) -> tuple[Any, Any,
     Y = X if one else _read(options.Y, options, headers[-1], model)
     groups = _groups(options, {options.X: X, options.Y or options.X: Y})
     if not one:
+        X, Y = _with_common_labels(X, Y)
         X = _columns(X, options.inputs, "--inputs", options.X)
         Y = _columns(Y, options.outputs, "--outputs", options.Y)
         return _of_model(X, model, options.X), _outputs(Y, options), groups
@@ -455,3 +456,26 @@ def _with_index(table: Any, index: Any, optional: bool) -> Any:
     raise CommandError(
         f"--index-col: there is no column {index!r}; the columns are {some(list(names))}"
     )
+
+
+def _with_common_labels(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Return two tables whose common first column has become their row labels.
+
+    pandas writes row labels with a name as a column, which cannot be told from data in one file
+    alone. A column of inputs that is also a column of outputs has the labels.
+    """
+    if not (_is_table(X) and _is_table(Y)) or 0 in (X.shape[1], Y.shape[1]):
+        return X, Y
+    tables = [
+        table if table.index.name is not None else table.set_index(table.columns[0])
+        for table in (X, Y)
+    ]
+    a, b = (table.index for table in tables)
+    together = a.equals(b) or (a.is_unique and b.is_unique and set(a) == set(b))
+    if title(a.name) != title(b.name) or not together or 0 in (t.shape[1] for t in tables):
+        return X, Y
+    if any(table.index.name is None for table in (X, Y)):
+        note(f"the first column of both files, {title(a.name)}, labels the rows")
+    for table in tables:
+        table.index.name = title(a.name)
+    return tables[0], tables[1]

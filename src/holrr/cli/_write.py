@@ -124,7 +124,7 @@ def _array(part: Any, model: Any) -> np.ndarray:
 
 def _write_frame(frame: Any, path: Path, suffix: str, sep: str | None, decimal: str | None) -> None:
     pandas = need("pandas", "tables need pandas", "table")
-    counted = isinstance(frame.index, pandas.RangeIndex) and frame.index.name is None
+    counted = frame.index.name is None and frame.index.equals(pandas.RangeIndex(len(frame)))
     if suffix in (".csv", ".tsv"):
         # With decimal commas, a semicolon separates cells, as in spreadsheets.
         sep = sep or ("\t" if suffix == ".tsv" else ";" if decimal == "," else ",")

@@ -38,7 +38,7 @@ from .namespace import (
     symmetrise,
     to_numpy,
 )
-from .own_inputs import OwnCoefficients, OwnInputs, all_outputs, least_squares
+from .own_inputs import OwnCoefficients, OwnInputs, all_outputs, least_squares, varies
 from .state import record
 from .tensor import fold, gram, multi_mode_product, unfold
 
@@ -138,6 +138,29 @@ class Partial:
 
     columns: np.ndarray
     B: Array
+
+    @classmethod
+    def of(
+        cls, columns: np.ndarray, products: np.ndarray, mean: np.ndarray, weight: float, like: Array
+    ) -> Partial:
+        """Return the regression on the unpenalised inputs that vary.
+
+        Parameters
+        ----------
+        columns : array of int, of shape (k,)
+        products : array of shape (k, n_columns)
+            ``U'X`` of centred inputs.
+        mean : array of shape (k,)
+            Means of the unpenalised inputs; zero without an intercept.
+        weight : float
+            Sum of the sample weights.
+        like : array
+            Array of the library and device of `B`.
+        """
+        G = products[:, columns]
+        seen = varies(G.diagonal(), mean, weight)
+        G, C = G * seen * seen[:, None], products * seen[:, None]
+        return cls(columns, asarray_like(least_squares(G, C), like))
 
     def leave(self, X: Array) -> Array:
         """Return the residuals ``X - U B``."""
@@ -352,10 +375,9 @@ class InputDesign:
         """Return the map for training data, from their moments."""
         own, partial = None, None
         if self.free is not None:
-            S = to_numpy(m.Sxx)
             own = all_outputs(self.free, m.n_features, m.output_shape).from_moments(m, None)
-            B = least_squares(S[np.ix_(self.free, self.free)], S[self.free, :])
-            partial = Partial(self.free, asarray_like(B, m.Sxx))
+            products, mean = to_numpy(m.Sxx)[self.free, :], to_numpy(m.mean_x)[self.free]
+            partial = Partial.of(self.free, products, mean, m.weight, m.Sxx)
         elif self.own is not None:
             own = self.own.from_moments(m, self.scale)
         products = None
@@ -370,10 +392,11 @@ class InputDesign:
         if self.free is not None:
             how = X, Y, w, fit_intercept
             own = all_outputs(self.free, X.shape[1], Y.shape[1:]).from_samples(*how, None)
-            A, _ = _centred(X, Y, w, fit_intercept)
-            A = to_numpy(A)
-            B = least_squares(A[:, self.free].T @ A[:, self.free], A[:, self.free].T @ A)
-            partial = Partial(self.free, asarray_like(B, X))
+            A = to_numpy(_centred(X, Y, w, fit_intercept)[0])
+            weight = float(X.shape[0] if w is None else w.sum())
+            means = weighted_mean(X, w, weight) if fit_intercept else 0.0 * X[0, :]
+            mean = to_numpy(means)[self.free]
+            partial = Partial.of(self.free, A[:, self.free].T @ A, mean, weight, X)
         elif self.own is not None:
             own = self.own.from_samples(X, Y, w, fit_intercept, self.scale)
         products = None

@@ -83,7 +83,7 @@ class CentredMoments:
     coefficients do not need them, but the noise does.
     """
 
-    n_samples: int
+    n_samples: int  # with positive weight
     weight: float  # sum of the weights; `n_samples` without weights
     mean_x: Array  # (n_features,)
     mean_y: Array  # (d1, ..., dp)
@@ -139,7 +139,7 @@ class CentredMoments:
         drift, Sxx = sums.basis_sum, sums.inner
         Sxx -= xp.linalg.outer(drift, drift / weight)
         return cls(
-            n_samples=X.shape[0],
+            n_samples=X.shape[0] if w is None else int(xp.sum(xp.astype(w > 0, xp.int64))),
             weight=weight,
             mean_x=centre + drift / weight,
             mean_y=sums.mean,
@@ -157,7 +157,7 @@ class CentredMoments:
 
         The outputs are centred before they are multiplied with the inputs.
         """
-        n, shape = X.shape[0], tuple(Y.shape[1:])
+        shape = tuple(Y.shape[1:])
         sums = sum_responses(lambda rows, out: None, 0, Y, w, response_grams)
         if w is not None and not w.all():  # samples without weight are dropped
             keep = np.flatnonzero(w)
@@ -173,7 +173,7 @@ class CentredMoments:
             Sxy += centred.rows(rows).transposed_times(B)
         single = X.dtype == np.float32 and Y.dtype == np.float32
         return cls(
-            n_samples=n,
+            n_samples=X.shape[0],
             weight=sums.weight,
             mean_x=centred.mean,
             mean_y=sums.mean,

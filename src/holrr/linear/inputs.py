@@ -140,7 +140,7 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
                 "own cannot be combined with alpha=0 for a block of inputs. Give the block a small "
                 "positive penalty."
             )
-        design = replace(design, free=free)
+        design = replace(design, free=free if free.size else None)
     if own and not is_search:
         design = replace(design, own=replace(own[0], beta=float(estimator.own_alpha)))
     alpha = alpha if isinstance(alpha, np.ndarray) else float(alpha)

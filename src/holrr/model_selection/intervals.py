@@ -249,7 +249,9 @@ def held_out_scores(
     with np.errstate(invalid="ignore"):
         known = np.all(np.concatenate([levels_of_folds, every]) > 0, axis=0).reshape(D)
     ratio = np.ones(D)
-    half, row_squares, row_counts = np.searchsorted(levels, 0.5 - 1e-9), np.zeros(n), np.zeros(n)
+    with_median = np.append(levels, (n + 1) / (2 * n))
+    row_squares, row_counts = np.zeros(n), np.zeros(n)
+    index = np.concatenate([fold.rows for fold in folds])[order]
     width = max((_BLOCK if on_host(folds[0].Y) else _DEVICE_BLOCK) // (8 * n), 1)
     for start in range(0, D, width):
         columns = slice(start, min(start + width, D))
@@ -259,11 +261,11 @@ def held_out_scores(
             noise[columns] = np.sqrt(squares.sum(axis=0) / sums.sum(axis=0))
         if seen is not None:
             counts[columns] = seen.sum(axis=0) * (n_samples / n)
-        rounding = _rounding(folds[0].Y[:, columns])
+        rounding = _rounding(take(folds[0].Y[:, columns], index))
         unit = np.where(noise[columns] > rounding, noise[columns], np.nan)
-        found = _quantiles(R.T, levels, weights, seen is not None)
-        entry[:, columns] = found / unit
-        scale = np.where(found[half] > rounding, CONSISTENT * found[half], unit)
+        *found, median = _quantiles(R.T, with_median, weights, seen is not None)
+        entry[:, columns] = np.array(found) / unit
+        scale = np.where(median > rounding, CONSISTENT * median, unit)
         _add_rows(R, seen, scale, row_squares, row_counts)
         use = known[columns] & ~np.isnan(unit)
         own_scores = _own_scores(R, levels_of_folds[:, columns], fold_of_row, use)
@@ -282,7 +284,6 @@ def held_out_scores(
             pool_w.append(np.repeat(w, R.shape[1])[::step])
     pooled, pooled_w = np.concatenate(pool), np.concatenate(pool_w) if pool_w else None
     some, pooled_levels = n_seen > 0, levels if pooled.size <= _FEW else LEVELS
-    index = np.concatenate([fold.rows for fold in folds])[order]
     rows = _by_sample(row_squares, row_counts, index, folds[0].Y.shape[0])
     kept = {
         "levels": levels,
@@ -375,14 +376,20 @@ def _scores(folds: Sequence[FoldResiduals], columns: slice, order: Any, weighted
 
 
 def _rounding(Y: Array) -> np.ndarray:
-    """Return the size of residuals of each output that are rounding errors, (n_columns,)."""
+    """Return the size of residuals of each output that are rounding errors, (n_columns,).
+
+    All residuals of a constant output are rounding errors. Low-rank predictions are computed from
+    the factors of all outputs, so the size of these errors does not follow from the constant.
+    """
     xp = namespace_of(Y)
-    sizes = xp.abs(Y)
     if is_numpy_array(Y):
-        largest = np.fmax.reduce(sizes, axis=0)
+        least, most = np.fmin.reduce(Y, axis=0), np.fmax.reduce(Y, axis=0)
     else:
-        largest = to_numpy(xp.max(xp.where(xp.isnan(sizes), xp.zeros_like(sizes), sizes), axis=0))
-    return _DIGITS * float(xp.finfo(Y.dtype).eps) * largest
+        unknown = xp.isnan(Y)
+        least = to_numpy(xp.min(xp.where(unknown, xp.full_like(Y, xp.inf), Y), axis=0))
+        most = to_numpy(xp.max(xp.where(unknown, xp.full_like(Y, -xp.inf), Y), axis=0))
+    size = _DIGITS * float(xp.finfo(Y.dtype).eps) * np.maximum(np.abs(least), np.abs(most))
+    return np.where(least < most, size, np.inf)
 
 
 def _pool_step(n_scores: int, n_columns: int) -> int:

@@ -31,7 +31,7 @@ class Moments(CentredMoments):
     Parameters
     ----------
     n_samples : int
-        Number of samples.
+        Number of samples with positive weight.
     weight : float
         Sum of the sample weights; `n_samples` without weights.
     mean_x : array of shape (n_features,)

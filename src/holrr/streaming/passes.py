@@ -50,15 +50,14 @@ class RunningMoments:
     """Merged moments of blocks, in the order in which they are added."""
 
     def __init__(self, response_grams: bool = False, moments: Moments | None = None) -> None:
-        self._grams, self._moments, self._weightless = response_grams, moments, 0
+        self._grams, self._moments = response_grams, moments
 
     def add(self, X: Any, Y: Any, w: Any = None) -> None:
-        """Add a block; a block without weight only adds to the number of samples."""
+        """Add a block; a block without weight is checked, and adds nothing."""
         X, Y = check_pair(X, Y, sparse=True)
         w = check_weights(w, X, all_zero=True)
         if w is not None and not bool(namespace_of(w).any(w)):
             check_finite(Y, "y")
-            self._weightless += X.shape[0]
             return
         self.merge(Moments.from_checked(X, Y, w, self._grams))
 
@@ -67,7 +66,6 @@ class RunningMoments:
         """Return the merged moments of all `others`, which do not change."""
         both = cls(others[0]._grams)
         for other in others:
-            both._weightless += other._weightless
             if other._moments is not None:
                 both.merge(other._moments)
         return both
@@ -85,9 +83,7 @@ class RunningMoments:
         """Return the moments of all blocks."""
         if self._moments is None:
             raise ValueError("at least one sample of positive weight is needed; got none.")
-        if not self._weightless:
-            return self._moments
-        return replace(self._moments, n_samples=self._moments.n_samples + self._weightless)
+        return self._moments
 
 
 def moments_of_block(
