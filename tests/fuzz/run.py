@@ -17,7 +17,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from joblib import Parallel, delayed  # noqa: E402
+from joblib import Parallel, delayed
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "model_selection"), str(TESTS / "fuzz")]
