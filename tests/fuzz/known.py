@@ -78,9 +78,14 @@ def without_weight(case: Case) -> bool:
 
 KNOWN = [
     Known(
-        "pooled intervals of overlapping splits depend on the order of the rows",
+        "pooled intervals of overlapping splits depend on the order of the rows, and simultaneous "
+        "ones with missing outputs",
         lambda case, relation, reason: (
-            "other_splits" in case.features and about(reason, "lower pooled", "upper pooled")
+            "other_splits" in case.features
+            and (
+                about(reason, "lower pooled", "upper pooled")
+                or (case.incomplete and about(reason, "lower simultaneous", "upper simultaneous"))
+            )
         ),
         Shown("RLSCV(", ("other_splits",), 2, "permuted_rows"),
     ),
@@ -121,10 +126,9 @@ KNOWN = [
         ),
     ),
     Known(
-        "deviations of kernel searches depend on rounding where the Gram matrix is nearly singular",
+        "deviations of kernel models depend on rounding where the Gram matrix is nearly singular",
         lambda case, relation, reason: (
             case.kernel
-            and case.row.has_intervals
             and int((np.ptp(case.X, axis=0) > 0).sum()) <= 2
             and about(reason, *UNCERTAIN)
         ),

