@@ -28,6 +28,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
@@ -279,10 +280,10 @@ def copied() -> Path:
 def outcome(mutant: Mutant, tests: dict[str, float], root: Path, seconds: float) -> str:
     """The test that catches a mutant, or how many tests it survives."""
     chosen, spent = {}, 0.0
-    for name, time in sorted(tests.items(), key=lambda item: item[1]):
-        spent += time
+    for name, duration in sorted(tests.items(), key=lambda item: item[1]):
+        spent += duration
         if spent < seconds or not chosen:
-            chosen[name] = time
+            chosen[name] = duration
     if not chosen:
         return "survived: no test covers it"
     (root / "chosen.json").write_text(json.dumps(chosen))
@@ -323,7 +324,11 @@ def break_lines(options: argparse.Namespace) -> int:
     for root in copies:
         roots.put(root)
 
+    end = time.monotonic() + 60 * options.minutes
+
     def run(mutant: Mutant) -> None:
+        if time.monotonic() > end:
+            return
         root = roots.get()
         said = outcome(mutant, covered.tests(mutant), root, options.seconds)
         roots.put(root)
@@ -342,9 +347,9 @@ def break_lines(options: argparse.Namespace) -> int:
             shutil.rmtree(root)
     for k, one in enumerate(mutants):
         change = " -> ".join(" ".join(text.split()) for text in (one.before, one.after))
-        print(f"{k:3} | {one.file}:{one.line} | {change} | {results[one]}")
-    survived = sum(results[one].startswith("survived") for one in mutants)
-    print(f"{len(mutants)} mutants, {survived} survived")
+        print(f"{k:3} | {one.file}:{one.line} | {change} | {results.get(one, 'not run')}")
+    survived = sum(results.get(one, "").startswith("survived") for one in mutants)
+    print(f"{len(mutants)} mutants, {len(results.keys() & mutants)} run, {survived} survived")
     return 0
 
 
@@ -359,6 +364,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=120, help="of tests for each mutant")
+    parser.add_argument("--minutes", type=float, default=1e9, help="start no mutant after these")
     parser.add_argument("--again", action="store_true", help="run the survivors again")
     return break_lines(parser.parse_args(words))
 
