@@ -9,8 +9,9 @@ PIP    := python -m pip install --quiet --disable-pip-version-check
 ARGS   ?= --quick
 FUZZ   ?= --cases 20000 --seed 0
 STORED ?=
+MUTANTS ?= --number 200 --seed 0
 
-.PHONY: demo docs reproduce test test-site check-site test-clean test-explain test-lowest fuzz stored dist lint typecheck format benchmarks clean
+.PHONY: demo docs reproduce test test-site check-site test-clean test-explain test-lowest fuzz mutants stored dist lint typecheck format benchmarks clean
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/python -m holrr.demo
@@ -45,6 +46,14 @@ check-site: $(VENV)/.docs-installed $(VENV)/.dev-installed
 fuzz: $(VENV)/.dev-installed
 	$(BIN)/python tests/fuzz/run.py $(FUZZ)
 
+# Break lines of src at random, and run the tests that cover them; MUTANTS has the arguments of
+# `python tests/mutants.py break`. Remove build/mutants after a change of src or of tests.
+mutants: build/mutants/coverage
+	$(BIN)/python tests/mutants.py break $(MUTANTS)
+
+build/mutants/coverage: | $(VENV)/.dev-installed
+	$(BIN)/python tests/mutants.py cover
+
 # Compare 3,000 calls with stored results; STORED has the arguments of tests/stored/compare.py.
 stored: $(VENV)/.dev-installed
 	$(BIN)/python tests/stored/compare.py $(STORED)
@@ -72,7 +81,7 @@ format: $(VENV)/.dev-installed
 
 # Benchmarks in turn; ARGS are words after each, such as --quick. Those of a GPU and of two checkouts
 # need arguments or hardware, see docs/benchmarks.md.
-BENCHMARKS := real_data structured peers coverage robust streams
+BENCHMARKS := real_data structured peers intervals robust streams
 benchmarks: ARGS =
 benchmarks: $(VENV)/.bench-installed
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py $(ARGS) || exit 1; done

@@ -60,10 +60,11 @@ def test_small_problems_of_an_accelerator_are_solved_on_the_host(
     """From the moments on, or all of the problem; the fit is on the device of the data."""
     set_host_entries(entries)
     X, Y, xp = *toy(), device_xp
-    model = row.make().fit(xp.asarray(X), xp.asarray(Y))
+    w = np.linspace(0.5, 2, len(X))
+    model = row.make().fit(*map(xp.asarray, (X, Y, w)))
     assert xp.owns(model.core_)
     assert xp.owns(model.intercept_)
-    expected = row.make().fit(X, Y)
+    expected = row.make().fit(X, Y, w)
     row.near(xp.to_numpy(model.predict(xp.asarray(X))), expected.predict(X))
     same_noise(row, xp, model, expected)
 

@@ -18,7 +18,21 @@ from numpy.testing import assert_allclose
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit
 from sklearn.preprocessing import Normalizer
 
-from holrr import HOLRRCV, LRRCV, RLS, RLSCV, KernelRLSCV, Moments, load, standard_errors
+from holrr import (
+    HOLRR,
+    HOLRRCV,
+    LRRCV,
+    RLS,
+    RLSCV,
+    KernelHOLRRCV,
+    KernelLRRCV,
+    KernelRLS,
+    KernelRLSCV,
+    Moments,
+    load,
+    save,
+    standard_errors,
+)
 from holrr.data import Along, Delayer, Standardizer
 from holrr.diagnostics import find_outliers
 from holrr.report import make_report
@@ -618,3 +632,132 @@ def test_the_noise_of_kernel_ridge_regression_ignores_a_constant_output():
     for c in (2.5, 0.1, 1e-160):
         found = KernelRLSCV(alphas=[1.0], cv=3).fit(X, np.c_[np.full(15, c), Y]).noise_
         assert_allclose(found[1:], expected)
+
+
+# ---------------------------------------------------------------- 24: pairs of features
+
+
+@pytest.mark.parametrize(
+    "case",
+    params(
+        lambda row: row.has_intervals and row.representative and not row.robust,
+        broken=lambda row: True,
+        reason="fill values in samples of weight zero make intervals narrow",
+    ),
+)
+def test_fill_values_in_samples_of_weight_zero_do_not_change_intervals(case):
+    X, Y = linear_problem(24, 5)
+    w = np.r_[np.ones(20), np.zeros(4)]
+    filled = np.where(w[:, None] > 0, Y, 1e20)
+    for kind in ("entry", "pooled", "simultaneous"):
+        expected, found = (
+            case.make(cv=3).fit(X, A, w).predict_interval(X[:3], kind=kind) for A in (Y, filled)
+        )
+        assert_allclose(found, expected, rtol=1e-6)
+
+
+@defect("without a penalty, the fit is not the least-norm solution if there are fewer samples")
+def test_missing_outputs_without_penalty_are_rows_left_out():
+    for seed in range(12):
+        X, Y = draw(8, 12, seed=seed), draw(8, 2, seed=100 + seed)
+        Y[0, 0] = np.nan
+        found = RLS(alpha=0, fit_intercept=False, missing="ignore").fit(X, Y)
+        expected = RLS(alpha=0, fit_intercept=False).fit(X[1:], Y[1:, 0])
+        assert_allclose(found.coef_[:, 0], expected.coef_, atol=1e-6)
+
+
+@defect("residuals of an output of zeros count as noise")
+def test_an_output_of_zeros_does_not_change_pooled_intervals():
+    for seed in range(8):
+        X, Y = draw(18, 5, seed=seed), draw(18, 3, 2, seed=100 + seed)
+        ends = []
+        for constant in (0.0, 1.0):
+            Y[:, 1, 1] = constant
+            model = KernelLRRCV(alphas=[0.1, 1.0, 10.0], gammas=[0.1], cv=3).fit(X, Y)
+            ends.append(np.array(model.predict_interval(X, kind="pooled")))
+            ends[-1][:, :, 1, 1] = 0
+        assert_allclose(*ends, rtol=1e-6)
+
+
+@defect("the directions of input modes are not refined with missing='ignore'")
+def test_slices_that_are_never_observed_are_left_out_of_a_refined_fit():
+    X, Y = draw(16, 3, 3), draw(16, 3, seed=1)
+    model = HOLRR(rank=2, alpha=0.5, refine=True, input_rank=(1, 2))
+    expected = model.fit(X, Y[:, [0, 2]]).objective_
+    Y[:, 1] = np.nan
+    assert_allclose(model.set_params(missing="ignore").fit(X, Y).objective_, expected)
+
+
+@rows_with(
+    "cv",
+    and_also=lambda row: row.takes_fold_moments,
+    broken=lambda row: True,
+    reason="sums count samples of weight zero",
+)
+def test_intervals_of_moments_do_not_count_samples_of_weight_zero(case):
+    X, Y = linear_problem(30, 3)
+    w = (np.arange(30) % 3 > 0).astype(float)
+    ends = []
+    for kept in (np.ones(30, dtype=bool), w > 0):
+        folds = [kept & (np.arange(30) % 5 == k) for k in range(5)]
+        moments = [
+            Moments.from_arrays(
+                X[rows], Y[rows], w[rows], response_grams=case.params.get("subspaces") == "response"
+            )
+            for rows in folds
+        ]
+        ends.append(case.make().fit_fold_moments(moments).predict_interval(X))
+    assert_allclose(*ends, rtol=1e-9)
+
+
+@defect("directions of a stack that are rounding errors count in its rank")
+def test_the_rank_of_a_stack_counts_no_rounding_errors():
+    for seed, shape in [(2, (2, 3)), (4, (3, 3)), (24, (2, 3, 2))]:
+        rng = np.random.default_rng(seed)
+        X, Y = rng.normal(size=(12, 5)), rng.normal(size=(12, *shape))
+        model = KernelHOLRRCV(alphas=[0.1, 1.0, 10.0], gammas=[0.1, 1.0], cv=3).fit(X, Y)
+        norms = np.linalg.norm(model.core_.reshape(model.rank_[0], -1), axis=1)
+        assert norms.min() > 1e-10 * norms.max()
+
+
+@rows_with(
+    "loss",
+    and_also=lambda row: row.robust,
+    broken=lambda row: True,
+    reason="rounding errors of a constant input count as distances between samples",
+)
+def test_robust_weights_of_constant_inputs_do_not_depend_on_the_order_of_the_samples(case):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, Y, order = np.full((15, 1), 0.1), rng.normal(size=(15, 3)), rng.permutation(15)
+        w, labels = rng.uniform(0.2, 3.0, size=15), np.arange(15) % 3
+        expected = case.make(**case.pinned(X, labels)).fit(X, Y, w).robust_weight_
+        found = case.make(**case.pinned(X, labels[order])).fit(X[order], Y[order], w[order])
+        assert_allclose(found.robust_weight_, expected[order], atol=1e-6)
+
+
+@defect("landmarks with named blocks cannot be saved")
+def test_landmarks_in_a_dataset_are_saved(tmp_path):
+    X = xr.Dataset({"a": ("time", draw(8)), "b": (("time", "k"), draw(8, 2))})
+    model = KernelRLS(landmarks=X.isel(time=slice(3))).fit(X, draw(8, 2))
+    save(model, tmp_path / "model")
+    assert_allclose(load(tmp_path / "model").predict(X), model.predict(X))
+
+
+@defect("the levels of columns are lost in copies and files")
+def test_landmarks_in_a_table_are_those_of_a_copy():
+    columns = pd.MultiIndex.from_product([["a", "b"], [0, 1]])
+    X, Y = pd.DataFrame(draw(8, 4), columns=columns), draw(8, 2)
+    model = KernelRLS(landmarks=X[:3]).fit(X, Y)
+    again = pickle.loads(pickle.dumps(model)).fit(X, Y)
+    assert_allclose(again.predict(X), model.predict(X))
+
+
+@defect("the output counts where low rank is compared with full rank")
+def test_an_output_of_weight_zero_does_not_change_a_stack():
+    for seed in range(8):
+        X, Y = linear_problem(15, 4, (2,), seed=seed)
+        model = HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3, max_rank=1)
+        expected = model.set_params(output_weight=[[0.5]]).fit(X, Y[:, :1]).predict(X)
+        found = model.set_params(output_weight=[[0.5, 0.0]]).fit(X, Y).predict(X)
+        assert_allclose(found[:, :1], expected)

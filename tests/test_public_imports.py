@@ -34,12 +34,6 @@ ALLOWED: dict[str, str] = {
 }
 MOST = 10
 
-# Files that are still to be rewritten with public names. Remove an entry with its last such name.
-TO_REWRITE: set[str] = {
-    "data/test_spectra.py",
-    "export/test_onnx.py",
-}
-
 
 def documented(text: str) -> set[str]:
     """Names in the tables of the reference, without those of the section on internals."""
@@ -102,7 +96,7 @@ FOUND = {file: names for file, path in FILES.items() if (names := internal(path.
 
 @pytest.mark.skipif(not PUBLIC, reason="the documentation is not in this copy")
 def test_only_listed_files_use_internal_names():
-    others = {file: names for file, names in FOUND.items() if file not in {*ALLOWED, *TO_REWRITE}}
+    others = {file: names for file, names in FOUND.items() if file not in ALLOWED}
     assert others == {}, "use public names, or give the reason in ALLOWED"
 
 
@@ -111,7 +105,6 @@ def test_allowed_files_are_few_and_need_it():
     assert len(ALLOWED) <= MOST
     assert set(ALLOWED) <= set(FOUND)
     assert all(reason for reason in ALLOWED.values())
-    assert not set(ALLOWED) & TO_REWRITE
 
 
 def test_internal_names_are_found():

@@ -715,3 +715,13 @@ def test_blocks_of_other_libraries():
     masked[:, 1, 1] = np.ma.masked
     dropped = RLS(missing_features="drop").fit({"a": masked}, Y)
     assert np.isnan(dropped.coef_[1, 1]).all()
+
+
+def test_blocks_on_disk_equal_those_in_memory(tmp_path):
+    X, Y, _ = problem(n=120)
+    parts = {"maps": X, "index": X[:, 0, 0] ** 2, "rates": np.exp(X[:, :, 1])}
+    expected = RLS().fit(parts, Y)
+    with memory_budget(2**15):
+        stored = {name: on_disk(tmp_path, name, A) for name, A in parts.items()}
+        model = RLS().fit(stored, on_disk(tmp_path, "y", Y))
+    assert_allclose(model.predict(parts), expected.predict(parts), atol=1e-9)

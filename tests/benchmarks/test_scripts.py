@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold
 
 import checkouts
 import common
-import coverage
+import intervals
 import peers
 import real_data
 import robust
@@ -79,7 +79,7 @@ def test_structured_searches_are_compared(run, part):
 
 
 def test_intervals_cover_about_nine_of_ten(run):
-    found = run(coverage)
+    found = run(intervals)
     assert len(found) == 4
     shares = [[float(cell) for cell in row[-4:-2]] for rows in found for row in rows]
     assert np.abs(np.mean(shares) - 90) < 2

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -460,12 +460,7 @@ def test_invalid_arguments_of_to_onnx_raise():
 @pytest.mark.parametrize("missing", ["onnx", "skl2onnx"])
 def test_a_missing_package_names_the_extra(missing, monkeypatch):
     model = RLS().fit(X, Y)
-
-    def refuse(name, *args):
-        if name.partition(".")[0] == missing:
-            raise ImportError(name)
-        return importlib.import_module(name, *args)
-
-    monkeypatch.setattr("holrr.extras.import_module", refuse)
+    for name in [missing, *(name for name in sys.modules if name.startswith(f"{missing}."))]:
+        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
     with pytest.raises(ImportError, match=r'pip install "holrr\[onnx\]"'):
         to_onnx(model) if missing == "onnx" else register_converters()

@@ -91,11 +91,14 @@ def plain_case(rng: Rng, row: Row) -> Case:
 
 
 def settled(case: Case) -> Case:
-    """Every fold has samples with weight on both sides."""
-    if case.w is None or case.splits is None:
+    """Every fold has samples with weight on both sides, and every batch has some."""
+    if case.w is None:
         return case
     w = case.w.copy()
-    for train, test in case.splits:
+    if case.source in ("batches", "moments", "window"):
+        for rows in parts_of(case):
+            w[rows[:1]] = np.maximum(w[rows[:1]], 1)
+    for train, test in case.splits or []:
         w[train[:3]], w[test[:1]] = np.maximum(w[train[:3]], 1), np.maximum(w[test[:1]], 1)
     return replace(case, w=w)
 

@@ -72,19 +72,20 @@ def wide(case: Case) -> bool:
     return min(np.count_nonzero(w[train]) for train in trains) <= case.X.shape[1] + 1
 
 
-def constant_outputs(case: Case, relation: str) -> bool:
-    return relation == "constant_output_added" or "constant_output" in case.features
-
-
 def without_weight(case: Case) -> bool:
     return any(v is not None and (v == 0).any() for v in case.output_weight or [])
 
 
 KNOWN = [
     Known(
-        "pooled intervals of overlapping splits depend on the order of the rows",
+        "pooled intervals of overlapping splits depend on the order of the rows, and simultaneous "
+        "ones with missing outputs",
         lambda case, relation, reason: (
-            "other_splits" in case.features and about(reason, "lower pooled", "upper pooled")
+            "other_splits" in case.features
+            and (
+                about(reason, "lower pooled", "upper pooled")
+                or (case.incomplete and about(reason, "lower simultaneous", "upper simultaneous"))
+            )
         ),
         Shown("RLSCV(", ("other_splits",), 2, "permuted_rows"),
     ),
@@ -125,10 +126,9 @@ KNOWN = [
         ),
     ),
     Known(
-        "deviations of kernel searches depend on rounding where the Gram matrix is nearly singular",
+        "deviations of kernel models depend on rounding where the Gram matrix is nearly singular",
         lambda case, relation, reason: (
             case.kernel
-            and case.row.has_intervals
             and (int((np.ptp(case.X, axis=0) > 0).sum()) <= 2 or size_of(reason) < 1e-3)
             and about(reason, *UNCERTAIN)
         ),
@@ -162,9 +162,9 @@ KNOWN = [
         Shown("RLS()", ("one_input", "constant_input"), 0, "constant_input_added"),
     ),
     Known(
-        "ONNX graphs lose intercepts of scalar targets that are too small for single precision",
+        "ONNX graphs lose intercepts of one output that are too small for single precision",
         lambda case, relation, reason: (
-            relation == "onnx_predicts_the_same" and case.shape == () and case.scale < 1e-37
+            relation == "onnx_predicts_the_same" and case.Y[0].size == 1 and case.scale < 1e-37
         ),
         Shown("RLS()", ("scalar_outputs", "extreme_units"), 6, "onnx_predicts_the_same"),
     ),
@@ -179,7 +179,7 @@ KNOWN = [
         ),
     ),
     Known(
-        "fits without a penalty use directions of the rounding errors of inputs in single precision",
+        "fits without a penalty use directions of rounding errors of inputs in single precision",
         lambda case, relation, reason: (
             case.dtype == np.float32
             and case.param("alpha") == 0
@@ -190,6 +190,147 @@ KNOWN = [
             ("no_penalty", "constant_input", "integer_weights", "single_precision"),
             482,
             "rotated_inputs",
+        ),
+    ),
+    Known(
+        "fill values in samples of weight zero make intervals narrow",
+        lambda case, relation, reason: (
+            relation == "values_in_rows_of_weight_zero" and about(reason, "lower ", "upper ")
+        ),
+        Shown(
+            "RLSCV(",
+            ("constant_input", "weights_of_outputs", "integer_weights", "single_precision"),
+            1311352139,
+            "values_in_rows_of_weight_zero",
+        ),
+    ),
+    Known(
+        "without a penalty, missing outputs are not rows left out if there are fewer samples",
+        lambda case, relation, reason: (
+            case.full_rank and case.incomplete and case.param("alpha") == 0 and wide(case)
+        ),
+        Shown(
+            "RLS(alpha=0",
+            ("tensor_inputs", "missing_outputs", "rows_without_weight"),
+            1107423154,
+            "permuted_rows",
+        ),
+    ),
+    Known(
+        "residuals of an output of zeros count as noise",
+        lambda case, relation, reason: (
+            bool((case.Y == 0).all(axis=0).any()) and about(reason, *UNCERTAIN)
+        ),
+        Shown(
+            "KernelLRRCV(",
+            ("tensor_inputs", "as_many_samples_as_inputs", "constant_output"),
+            1453000362,
+            "units_of_outputs",
+        ),
+    ),
+    Known(
+        "the directions of input modes are not refined with missing='ignore'",
+        lambda case, relation, reason: (
+            bool(case.param("refine"))
+            and case.param("input_rank") is not None
+            and bool(np.isnan(case.Y).any())
+        ),
+        Shown(
+            "HOLRR(alpha=0.5, rank=2, refine=True",
+            ("low_input_rank", "never_observed_slices", "rolling_window"),
+            1014665122,
+            "source_is_memory",
+        ),
+    ),
+    Known(
+        "intervals of sums count samples of weight zero",
+        lambda case, relation, reason: (
+            relation in ("rows_of_weight_zero_left_out", "integer_weights_are_repetitions")
+            and case.source == "fold moments"
+            and about(reason, "lower ", "upper ")
+        ),
+        Shown(
+            "HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3, selection='min')",
+            ("rows_without_weight", "moments_of_folds"),
+            1,
+            "rows_of_weight_zero_left_out",
+        ),
+    ),
+    Known(
+        "directions of a stack that are rounding errors count in its rank, and in its freedom",
+        lambda case, relation, reason: (
+            case.stacks
+            and (
+                "rank_ is" in reason
+                or (case.kernel and about(reason, *UNCERTAIN) and size_of(reason) < 0.05)
+            )
+        ),
+        Shown("KernelHOLRRCV(", (), 267434265, "permuted_inputs"),
+    ),
+    Known(
+        "robust weights of constant inputs depend on rounding errors",
+        lambda case, relation, reason: (
+            case.robust and bool((np.ptp(case.X, axis=0) == 0).all()) and size_of(reason) < 0.05
+        ),
+        Shown(
+            "HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3, loss='huber')",
+            ("one_input", "constant_input", "real_weights"),
+            1544732938,
+            "permuted_rows",
+        ),
+    ),
+    Known(
+        "landmarks with named blocks cannot be saved",
+        lambda case, relation, reason: (
+            relation == "saved_is_loaded" and "cannot be saved" in reason
+        ),
+        Shown(
+            "KernelLRR(",
+            ("named_blocks_of_inputs", "landmarks", "as_xarray"),
+            789311686,
+            "saved_is_loaded",
+        ),
+    ),
+    Known(
+        "landmarks in a table with several levels of columns lose the levels in a copy",
+        lambda case, relation, reason: (
+            relation in ("fitted_again", "saved_is_loaded")
+            and "landmarks has other features than X" in reason
+        ),
+        Shown(
+            "KernelRLSCV(", ("tensor_inputs", "landmarks", "as_pandas"), 1786057772, "fitted_again"
+        ),
+    ),
+    Known(
+        "an output of weight zero counts where a stack compares low rank with full rank",
+        lambda case, relation, reason: case.stacks and without_weight(case),
+        Shown(
+            "HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3, loss='huber')",
+            ("limited_ranks", "constant_input", "weights_of_outputs"),
+            1227219671,
+            "never_observed_left_out",
+        ),
+    ),
+    Known(
+        "deviations in single precision lose digits of small training residuals",
+        lambda case, relation, reason: (
+            case.dtype == np.float32 and wide(case) and about(reason, *UNCERTAIN)
+        ),
+        Shown(
+            "HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3, loss='huber')",
+            ("fewer_samples_than_inputs", "real_weights", "single_precision"),
+            558351923,
+            "permuted_rows",
+        ),
+    ),
+    Known(
+        "searches with missing outputs choose by approximate errors, which depend on rounding",
+        lambda case, relation, reason: case.row.searches and case.incomplete and not case.full_rank,
+        Shown(
+            "HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3, loss='huber')",
+            ("outputs_without_signal", "never_observed_cells", "missing_outputs"),
+            1120884037,
+            "permuted_inputs",
         ),
     ),
 ]

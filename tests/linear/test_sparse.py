@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -447,6 +448,9 @@ def test_tables_of_sparse_columns_say_what_to_pass():
 def test_tiny_penalties_warn_where_digits_are_lost():
     X, Y = problem(50, 80)
     X[:, 6] = X[:, 5] * (1 + 1e-9)
-    S = sp.csr_array(np.vstack([X, X]))[:60]
+    S, Y = sp.csr_array(np.vstack([X, X]))[:60], np.concatenate([Y, Y])[:60]
     with pytest.warns(UserWarning, match=r"XX' is ill-conditioned.*sparse inputs.*X\.toarray\(\)"):
-        RLS(0.0).fit(S, np.concatenate([Y, Y])[:60])
+        RLS(0.0).fit(S, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RLS(1e-3).fit(S, Y)

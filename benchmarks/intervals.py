@@ -1,6 +1,6 @@
 """Coverage of prediction intervals of 90 percent on simulated and real data.
 
-    python benchmarks/coverage.py [--quick] [--seeds 40] [--jobs 2]
+    python benchmarks/intervals.py [--quick] [--seeds 40] [--jobs 2]
 
 - Simulated data have ten features, outputs of 5x6 entries, a signal of low rank, and noise that is
   normal, heavy-tailed (Student's t with three degrees of freedom) or of a different level in every
