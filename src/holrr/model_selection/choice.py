@@ -511,7 +511,7 @@ def choose_mixture(
             path = paths(fold, where)
             tucker = there.whitened(path.root(float(scaled[best.place])), path.T.shape[1:])
         known.append(tucker)
-    return Chosen(way, errors, candidate, model, error, tuple(of_folds), tuple(known))
+    return Chosen(way, errors, candidate, model, float(error), tuple(of_folds), tuple(known))
 
 
 def _penalties(

@@ -904,7 +904,7 @@ def of_outputs(
         best = least(np.arange(problems.n_folds)) if group is None else chosen[group]
         models.append((candidate, penalties(best), single.structure, None))
     alpha = penalties(least(np.arange(problems.n_folds)))
-    return replace(single, alpha=alpha, error=error, of_folds=tuple(models))
+    return replace(single, alpha=alpha, error=float(error), of_folds=tuple(models))
 
 
 def select(
