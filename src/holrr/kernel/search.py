@@ -668,11 +668,6 @@ class KernelHOLRRCV(KernelSearch):
         Whether to refine the final fit by alternating least squares. The held-out errors are those
         of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
         single rank.
-    max_iter : int, default=100
-        Maximum number of iterations of the refinement.
-    tol : float, default=1e-6
-        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
-        share of the objective.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
         How to choose the final model from the held-out errors.
 
@@ -850,8 +845,6 @@ class KernelHOLRRCV(KernelSearch):
         kernel_params=None,
         subspaces="fitted",
         refine=False,
-        max_iter=100,
-        tol=1e-6,
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
@@ -875,8 +868,6 @@ class KernelHOLRRCV(KernelSearch):
         self.kernel_params = kernel_params
         self.subspaces = subspaces
         self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
@@ -894,6 +885,4 @@ class KernelHOLRRCV(KernelSearch):
         return multilinear_grid(self.max_rank, shape, subspaces=self.subspaces)
 
     def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
-        return MultilinearRank(
-            rank, self.subspaces, self.refine, max_iter=self.max_iter, tol=self.tol
-        )
+        return MultilinearRank(rank, self.subspaces, self.refine)

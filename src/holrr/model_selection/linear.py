@@ -1229,11 +1229,6 @@ class HOLRRCV(LinearSearch):
         Whether to refine the final fit by alternating least squares. The held-out errors are those
         of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
         single rank.
-    max_iter : int, default=100
-        Maximum number of iterations of the refinement, and of a fit with missing outputs.
-    tol : float, default=1e-6
-        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
-        share of the objective.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
         How to choose the final model from the held-out errors.
 
@@ -1485,8 +1480,6 @@ class HOLRRCV(LinearSearch):
         max_rank=None,
         subspaces="fitted",
         refine=False,
-        max_iter=100,
-        tol=1e-6,
         selection="auto",
         fit_intercept=True,
         loss="squared",
@@ -1510,8 +1503,6 @@ class HOLRRCV(LinearSearch):
         self.max_rank = max_rank
         self.subspaces = subspaces
         self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.loss = loss
@@ -1534,9 +1525,7 @@ class HOLRRCV(LinearSearch):
         return multilinear_grid(self.max_rank, shape, subspaces=self.subspaces)
 
     def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
-        return MultilinearRank(
-            rank, self.subspaces, self.refine, max_iter=self.max_iter, tol=self.tol
-        )
+        return MultilinearRank(rank, self.subspaces, self.refine)
 
     def _model(self, alpha: Any, rank: Any) -> HOLRR:
         return HOLRR(rank=rank, alpha=alpha, **shared_parameters(self, HOLRR))
