@@ -743,15 +743,12 @@ class RLSCV(LinearSearch):
         they had never been observed. See docs/missing.md.
     input_rank : "auto", int, tuple, dict or None, default="auto"
         Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
-        at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
-        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
-        dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
-        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
-        squares does.
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
+        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
+        with all directions as one candidate. With outputs that are missing in some samples, "auto"
+        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
+        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
+        the blocks to ranks. See docs/inputs.md.
     input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
         Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
         inputs by the square roots of the weights, which changes the penalty and the directions of
@@ -899,7 +896,6 @@ class RLSCV(LinearSearch):
         missing="raise",
         output_weight=None,
         input_rank="auto",
-        input_alpha=1.0,
         input_weight=None,
         blocks=None,
         own=None,
@@ -920,7 +916,6 @@ class RLSCV(LinearSearch):
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
-        self.input_alpha = input_alpha
         self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
@@ -991,15 +986,12 @@ class LRRCV(LinearSearch):
         they had never been observed. See docs/missing.md.
     input_rank : "auto", int, tuple, dict or None, default="auto"
         Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
-        at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
-        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
-        dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
-        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
-        squares does.
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
+        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
+        with all directions as one candidate. With outputs that are missing in some samples, "auto"
+        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
+        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
+        the blocks to ranks. See docs/inputs.md.
     input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
         Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
         inputs by the square roots of the weights, which changes the penalty and the directions of
@@ -1159,7 +1151,6 @@ class LRRCV(LinearSearch):
         missing="raise",
         output_weight=None,
         input_rank="auto",
-        input_alpha=1.0,
         input_weight=None,
         blocks=None,
         own=None,
@@ -1180,7 +1171,6 @@ class LRRCV(LinearSearch):
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
-        self.input_alpha = input_alpha
         self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
@@ -1259,15 +1249,12 @@ class HOLRRCV(LinearSearch):
         they had never been observed. See docs/missing.md.
     input_rank : "auto", int, tuple, dict or None, default="auto"
         Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
-        at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
-        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
-        dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
-        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
-        squares does.
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
+        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
+        with all directions as one candidate. With outputs that are missing in some samples, "auto"
+        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
+        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
+        the blocks to ranks. See docs/inputs.md.
     input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
         Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
         inputs by the square roots of the weights, which changes the penalty and the directions of
@@ -1486,7 +1473,6 @@ class HOLRRCV(LinearSearch):
         missing="raise",
         output_weight=None,
         input_rank="auto",
-        input_alpha=1.0,
         input_weight=None,
         blocks=None,
         own=None,
@@ -1509,7 +1495,6 @@ class HOLRRCV(LinearSearch):
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
-        self.input_alpha = input_alpha
         self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
