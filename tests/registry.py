@@ -350,7 +350,6 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "gammas": ([0.3, 0.5],),
     "init": ("random",),
     "input_alpha": (0.1,),  # without input ranks it has no effect
-    "input_weight": (np.arange(1.0, 6.0),),
     "keep_held_out": (True,),
     "kernel": ("laplacian",),
     "kernel_params": ({},),

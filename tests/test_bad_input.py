@@ -403,7 +403,6 @@ ALWAYS_BAD = {
     "input_alpha": (-1.0, NAN, "much", None),
     "input_rank": ("all", (2, 2), {"a": 1}, 2.5),
     "input_shape": ((0, 5), (2.0, 2.5), (5, 5), "ab"),
-    "input_weight": ([1.0, -1.0, 1.0, 1.0, 1.0], [1.0, 2.0], "much", [0.0] * 5),
     "keep_held_out": ("yes", None, 2),
     "kernel": ("triangle", 3, [], [{"kernel": "triangle"}]),
     "kernel_params": (3,),

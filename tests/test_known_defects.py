@@ -267,15 +267,15 @@ def test_integer_weights_equal_repeated_rows_with_input_ranks(case):
 
 
 @rows_with(
-    "input_weight",
+    "blocks",
     "alpha",
     and_also=lambda row: row.params["alpha"] and row.params.get("subspaces") in FITTED,
 )
 def test_an_input_of_weight_zero_in_a_block_without_penalty_is_not_used(case):
     X, Y = linear_problem(20, 4, (2,))
     blocks = {"a": [0, 1], "b": [2, 3]}
-    weight = np.array([0.0, 1.0, 1.0, 1.0])
-    model = make(case, blocks=blocks, alpha={"a": 0.0, "b": 1.0}, input_weight=weight).fit(X, Y)
+    X = Standardizer(weight=[0.0, 1.0, 1.0, 1.0]).fit_transform(X)
+    model = make(case, blocks=blocks, alpha={"a": 0.0, "b": 1.0}).fit(X, Y)
     assert not model.coef_[0].any()
     assert model.coef_[1].any()
 

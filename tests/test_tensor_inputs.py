@@ -473,27 +473,6 @@ def test_a_matrix_is_searched_as_before():
     assert HOLRRCV(input_rank=None).fit(X, Y).input_rank_ == MODES
 
 
-def test_weights_of_cells_scale_the_inputs():
-    X, Y, _ = problem()
-    weight = np.random.default_rng(0).uniform(0.5, 2, size=MODES)
-    model = RLS(0.7, input_weight=weight).fit(X, Y)
-    scale = np.sqrt(weight / weight.mean())
-    plain = RLS(0.7).fit(X * scale, Y)
-    assert_allclose(model.predict(X), plain.predict(X * scale), atol=1e-10)
-    assert_allclose(model.coef_, scale[:, :, None, None] * plain.coef_, atol=1e-10)
-    vectors = [np.arange(1.0, 5.0), None]
-    model = HOLRRCV(input_weight=vectors, input_rank=None).fit(X, Y)
-    scale = np.sqrt(vectors[0] / 2.5)[:, None]
-    plain = HOLRRCV(input_rank=None).fit(X * scale, Y)
-    assert_allclose(model.predict(X), plain.predict(X * scale), atol=1e-8)
-    with pytest.raises(ValueError, match="input_weight"):
-        RLS(input_weight=-weight).fit(X, Y)
-    # A cell of weight zero is not used.
-    weight[0, 0] = 0.0
-    model = RLS(0.7, input_weight=weight).fit(X, Y)
-    assert_array_equal(model.coef_[0, 0], np.zeros(OUTPUTS))
-
-
 # ---------------------------------------------------------------- refinement
 
 
@@ -576,17 +555,6 @@ def test_other_coordinates_are_named():
     model = RLS().fit(sea.fillna(0.0), maps)
     with pytest.raises(ValueError, match=r"along 'lat' than the fit: at position 0 X has -9.0"):
         model.predict(sea.fillna(0.0).assign_coords(lat=sea.lat + 1))
-
-
-def test_weights_of_one_mode_and_of_cells_that_do_not_exist():
-    sea, maps, land = field()
-    area = np.cos(np.deg2rad(sea.lat))
-    one = RLS(input_weight=area, missing_features="drop").fit(sea, maps)
-    two = RLS(input_weight=[area.to_numpy(), None], missing_features="drop").fit(sea, maps)
-    assert_allclose(one.coef_, two.coef_, rtol=1e-10)
-    cells = np.where(land, np.nan, area.to_numpy()[:, None])
-    three = RLS(input_weight=cells, missing_features="drop").fit(sea, maps)
-    assert_allclose(three.coef_, one.coef_, rtol=1e-10)
 
 
 def test_masked_cells_are_missing_ones():
@@ -681,12 +649,11 @@ def test_single_precision_is_kept():
     torch = pytest.importorskip("torch")
     X, Y, _ = problem()
     x, y = X.astype(np.float32), Y.astype(np.float32)
-    for params in ({"input_rank": (2, 2)}, {"input_weight": np.full(MODES, 2.0)}):
-        model = RLS(**params).fit(x, y)
-        assert model.coef_.dtype == np.float32
-        of_torch = RLS(**params).fit(torch.from_numpy(x), torch.from_numpy(y))
-        assert of_torch.coef_.dtype == torch.float32
-        assert_allclose(of_torch.coef_.numpy(), model.coef_, atol=1e-4)
+    model = RLS(input_rank=(2, 2)).fit(x, y)
+    assert model.coef_.dtype == np.float32
+    of_torch = RLS(input_rank=(2, 2)).fit(torch.from_numpy(x), torch.from_numpy(y))
+    assert of_torch.coef_.dtype == torch.float32
+    assert_allclose(of_torch.coef_.numpy(), model.coef_, atol=1e-4)
 
 
 def test_ranks_above_the_number_of_features_are_lowered():

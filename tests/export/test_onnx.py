@@ -316,6 +316,7 @@ def test_the_transformers_of_this_library(dtype):
     x = (7 + 3 * X).astype(dtype)
     for steps in (
         [Standardizer()],
+        [Standardizer(weight=[1.0, 0.0, 3.0, 0.5, 2.0])],
         [Delayer([0, 1, 3], fill=0.5)],
         [Delayer([2, -1])],
         [Delayer([0, 100])],  # further than there are samples

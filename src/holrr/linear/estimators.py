@@ -54,7 +54,6 @@ LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
     "output_weight": ["array-like", None],
     "input_rank": ["array-like", dict, Integral, None],
     "input_alpha": [Interval(Real, 0, None, closed="left"), Options(Real, {math.inf})],
-    "input_weight": ["array-like", dict, None],
     "blocks": ["array-like", str, dict, None],
     "own": ["array-like", str, None],
     "own_alpha": [Interval(Real, 0, None, closed="left")],
@@ -83,7 +82,6 @@ class LinearRegressor(TensorRegressor):
     output_weight: Any = None
     input_rank: Any = None
     input_alpha: float = 1.0
-    input_weight: Any = None
     blocks: Any = None
     own: Any = None
     own_alpha: float = 1.0
@@ -282,12 +280,6 @@ class RLS(LinearRegressor):
         Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
         eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
         Infinity uses the directions of ``X'Y``, as partial least squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, which can have different penalties: a dict from the name of each block to
         its columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -388,7 +380,6 @@ class RLS(LinearRegressor):
         output_weight=None,
         input_rank=None,
         input_alpha=1.0,
-        input_weight=None,
         blocks=None,
         own=None,
         own_alpha=1.0,
@@ -404,7 +395,6 @@ class RLS(LinearRegressor):
         self.output_weight = output_weight
         self.input_rank = input_rank
         self.input_alpha = input_alpha
-        self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha
@@ -460,12 +450,6 @@ class LRR(LinearRegressor):
         Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
         eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
         Infinity uses the directions of ``X'Y``, as partial least squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, which can have different penalties: a dict from the name of each block to
         its columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -585,7 +569,6 @@ class LRR(LinearRegressor):
         output_weight=None,
         input_rank=None,
         input_alpha=1.0,
-        input_weight=None,
         blocks=None,
         own=None,
         own_alpha=1.0,
@@ -602,7 +585,6 @@ class LRR(LinearRegressor):
         self.output_weight = output_weight
         self.input_rank = input_rank
         self.input_alpha = input_alpha
-        self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha
@@ -674,12 +656,6 @@ class HOLRR(LinearRegressor):
         Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
         eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
         Infinity uses the directions of ``X'Y``, as partial least squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, which can have different penalties. One of:
 
@@ -819,7 +795,6 @@ class HOLRR(LinearRegressor):
         output_weight=None,
         input_rank=None,
         input_alpha=1.0,
-        input_weight=None,
         blocks=None,
         own=None,
         own_alpha=1.0,
@@ -840,7 +815,6 @@ class HOLRR(LinearRegressor):
         self.output_weight = output_weight
         self.input_rank = input_rank
         self.input_alpha = input_alpha
-        self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha

@@ -92,7 +92,6 @@ Map = Callable[..., Iterable[Any]]
 def block_errors(
     data: FoldData,
     blocks: InputBlocks,
-    scale: np.ndarray | None,
     over: Map = map,
 ) -> ErrorOf:
     """Return the function from logarithms of penalties to the held-out error and its gradient.
@@ -103,16 +102,14 @@ def block_errors(
         Data of the folds.
     blocks : InputBlocks
         Blocks of inputs.
-    scale : array of shape (n_columns,), or None
-        Factors of the inputs.
     over : callable
         Function such as `map` that applies a function to all folds.
     """
     index, n_blocks = blocks.index, len(blocks)
     if data.everything is not None and data.n_train < data.n_features:
-        return _DualError(data, blocks, scale, over)
+        return _DualError(data, blocks, over)
     data.prepare()
-    folds = [_PrimalFold.of(*_moments(data, fold), scale) for fold in range(data.n_folds)]
+    folds = [_PrimalFold.of(*_moments(data, fold)) for fold in range(data.n_folds)]
 
     def error(logs: np.ndarray) -> tuple[float, np.ndarray]:
         alpha = np.exp(logs)[index]
@@ -155,18 +152,13 @@ class _PrimalFold:
     most: float  # largest penalty, at which coefficients are zero up to rounding
 
     @classmethod
-    def of(
-        cls, seen: CentredMoments, unseen: CentredMoments, scale: np.ndarray | None
-    ) -> _PrimalFold:
+    def of(cls, seen: CentredMoments, unseen: CentredMoments) -> _PrimalFold:
         """Return the fold of moments of any array library."""
         unseen = unseen.about(seen.mean_x, seen.mean_y)
         d = seen.n_features
         G, Gt = to_numpy(seen.Sxx), to_numpy(unseen.Sxx)
         C, Ct = (np.reshape(to_numpy(m.Sxy), (d, -1)) for m in (seen, unseen))
         n_outputs = C.shape[1]
-        if scale is not None:
-            G, Gt = (scale[:, None] * A * scale for A in (G, Gt))
-            C, Ct = scale[:, None] * C, scale[:, None] * Ct
         if n_outputs > d:
             Q = qr(C.T, mode="economic")[0]
             C, Ct = C @ Q, Ct @ Q
@@ -199,7 +191,7 @@ class _DualError:
 
     Parameters
     ----------
-    data, blocks, scale, over
+    data, blocks, over
         Parameters of `block_errors`.
     """
 
@@ -207,13 +199,11 @@ class _DualError:
         self,
         data: FoldData,
         blocks: InputBlocks,
-        scale: np.ndarray | None,
         over: Map,
     ) -> None:
         samples, self._over = data.everything, over
         assert samples is not None
         X = to_numpy(samples.X).astype(np.float64)
-        X = X if scale is None else X * scale
         if data.fit_intercept:  # a common centre reduces rounding errors
             X = X - X.mean(axis=0)
         Y = np.reshape(to_numpy(samples.Y), (X.shape[0], -1)).astype(np.float64)
@@ -318,14 +308,13 @@ class _DualFold:
 def find_block_penalties(
     data: FoldData,
     blocks: InputBlocks,
-    scale: np.ndarray | None,
     n_jobs: int = 1,
 ) -> BlockPenalties | None:
     """Find the penalties of blocks with the least held-out error of ridge regression.
 
     Parameters
     ----------
-    data, blocks, scale
+    data, blocks
         Parameters of `block_errors`.
     n_jobs : int
         Number of folds that run in parallel, each with one thread.
@@ -335,7 +324,7 @@ def find_block_penalties(
     BlockPenalties or None
         Best penalties. None if all inputs are constant, so that penalties have no effect.
     """
-    squares = np.bincount(blocks.index, column_squares(data, scale), minlength=len(blocks))
+    squares = np.bincount(blocks.index, column_squares(data), minlength=len(blocks))
     if not (squares > 0).any():
         return None
     sizes = np.bincount(blocks.index, minlength=len(blocks))
@@ -344,7 +333,7 @@ def find_block_penalties(
     common = float(squares.sum()) / min(data.n_features, n_train)
     with limit_threads(1), ThreadPoolExecutor(n_jobs) as pool:
         over = pool.map if n_jobs > 1 else map
-        finder = _Search(block_errors(data, blocks, scale, over), mean)
+        finder = _Search(block_errors(data, blocks, over), mean)
         starts = [
             finder.best_of([np.full(len(blocks), common * t) for t in _START]),
             finder.best_of([mean * t for t in _START]),

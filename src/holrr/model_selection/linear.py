@@ -749,12 +749,6 @@ class RLSCV(LinearSearch):
         keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
         and None keeps all directions. For several blocks of inputs, pass a dict from the names of
         the blocks to ranks. See docs/inputs.md.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
         columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -896,7 +890,6 @@ class RLSCV(LinearSearch):
         missing="raise",
         output_weight=None,
         input_rank="auto",
-        input_weight=None,
         blocks=None,
         own=None,
         missing_features="raise",
@@ -916,7 +909,6 @@ class RLSCV(LinearSearch):
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
-        self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
         self.missing_features = missing_features
@@ -992,12 +984,6 @@ class LRRCV(LinearSearch):
         keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
         and None keeps all directions. For several blocks of inputs, pass a dict from the names of
         the blocks to ranks. See docs/inputs.md.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
         columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -1151,7 +1137,6 @@ class LRRCV(LinearSearch):
         missing="raise",
         output_weight=None,
         input_rank="auto",
-        input_weight=None,
         blocks=None,
         own=None,
         missing_features="raise",
@@ -1171,7 +1156,6 @@ class LRRCV(LinearSearch):
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
-        self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
         self.missing_features = missing_features
@@ -1255,12 +1239,6 @@ class HOLRRCV(LinearSearch):
         keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
         and None keeps all directions. For several blocks of inputs, pass a dict from the names of
         the blocks to ranks. See docs/inputs.md.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
         columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -1473,7 +1451,6 @@ class HOLRRCV(LinearSearch):
         missing="raise",
         output_weight=None,
         input_rank="auto",
-        input_weight=None,
         blocks=None,
         own=None,
         missing_features="raise",
@@ -1495,7 +1472,6 @@ class HOLRRCV(LinearSearch):
         self.missing = missing
         self.output_weight = output_weight
         self.input_rank = input_rank
-        self.input_weight = input_weight
         self.blocks = blocks
         self.own = own
         self.missing_features = missing_features
@@ -1620,7 +1596,7 @@ def input_candidates(
     scaled = [InputCandidate(plan.fixed)]
     # The common penalty is a penalty of the grid, so that the grid contains the best penalties of
     # the blocks exactly.
-    alphas = grid(plan.design.scale)[0] if penalties is not None else np.zeros(0)
+    alphas = grid(None)[0] if penalties is not None else np.zeros(0)
     alphas = alphas[alphas > 0]
     if penalties is not None and alphas.size:
         common = float(alphas[np.argmin(np.abs(np.log(alphas / penalties.common())))])
@@ -1653,8 +1629,7 @@ def _block_penalties(
     if not plan.has_several_blocks:
         return None
     assert plan.blocks is not None
-    scale = plan.design.scale
-    return find_block_penalties(data, plan.blocks, scale, grid(scale)[1])
+    return find_block_penalties(data, plan.blocks, grid(None)[1])
 
 
 def _own_inputs(
