@@ -8,7 +8,7 @@ no values on land. ``fit`` takes both fields without preparation, and the patter
 .. code-block:: python
 
     sst, slp = xr.open_dataarray("sst.nc"), xr.open_dataarray("slp.nc")
-    model = HOLRRCV(missing_features="drop").fit(sst[:200], slp[:200])
+    model = HOLRRCV().fit(sst[:200], slp[:200])
     forecast = model.predict(sst[200:])
     forecast.to_netcdf("forecast.nc")
 """
@@ -90,7 +90,6 @@ from holrr.data import Standardizer
 area, area_slp = np.cos(np.deg2rad(sst.lat)), np.cos(np.deg2rad(slp.lat))
 options = {
     "cv": KFold(5),
-    "missing_features": "drop",
     "output_weight": [area_slp, None],
 }
 searches = {

@@ -377,7 +377,6 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
 WITHOUT_ALTERNATIVE = {
     "input_rank": "it needs inputs with modes; test_tensor_inputs.py has them",
     "input_shape": "it gives inputs modes; test_tensor_inputs.py has them",
-    "missing_features": "it drops inputs without values; test_tensor_inputs.py has some",
     "output_shape": "it needs flat outputs; test_labels.py has them",
     "sample_dim": "it names a dimension, which arrays do not have; test_labels.py tests it",
     "verbose": "it only prints",

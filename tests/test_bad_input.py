@@ -409,7 +409,6 @@ ALWAYS_BAD = {
     "max_iter": (0, 2.5, None),
     "max_rank": (0, 2.5, "two", (1, 1), [1, 2, 3, 4]),
     "missing": ("drop", None, True),
-    "missing_features": ("ignore", None, True),
     "mode_weights": ((1.0,), "much", (1.0, -1.0, 1.0)),
     "landmarks": (0, 2.5, "all"),
     "n_init": (0, 1.5),

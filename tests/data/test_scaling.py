@@ -329,12 +329,12 @@ def test_features_without_any_value_stay_nan(xp, by_group):
             use(xp.asarray(bad))
 
 
-def test_labelled_features_without_any_value_reach_an_estimator_that_drops_them(tmp_path):
+def test_labelled_features_without_any_value_reach_an_estimator(tmp_path):
     xr = pytest.importorskip("xarray", reason="xarray is not installed")
     A = xr.DataArray(inputs(72).reshape(36, 2, 3), dims=("time", "lat", "lon"))
     A = A.where((A.lat > 0) | (A.lon > 0))
     Y = np.random.default_rng(1).normal(size=(36, 2))
-    model = make_pipeline(Standardizer(), holrr.RLS(missing_features="drop")).fit(A, Y)
+    model = make_pipeline(Standardizer(), holrr.RLS()).fit(A, Y)
     assert np.isnan(model[-1].coef_).all(-1).tolist() == [[True, False, False], [False] * 3]
     flat = A.to_numpy().reshape(36, 6)[:, 1:]
     plain = make_pipeline(Standardizer(), holrr.RLS()).fit(flat, Y)

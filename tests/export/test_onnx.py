@@ -197,7 +197,7 @@ def test_blocks_without_a_penalty():
 def test_values_of_dropped_inputs_are_ignored():
     x = tensor_inputs()
     x[:, 1, 2] = np.nan
-    model = HOLRR(rank=2, missing_features="drop").fit(x, Y)
+    model = HOLRR(rank=2).fit(x, Y)
     assert_near(run(to_onnx(model), X=x), model.predict(x), "float64")
 
 

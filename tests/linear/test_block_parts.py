@@ -306,7 +306,7 @@ def test_inputs_that_are_missing_in_every_sample(make):
     kept = np.setdiff1d(np.arange(D0), lacking)
     X[:, lacking] = np.nan
     names = np.array([next(k for k, j in BLOCKS.items() if i in j) for i in range(D0)])
-    model = make(blocks=BLOCKS, missing_features="drop").fit(X, Y)
+    model = make(blocks=BLOCKS, input_shape=(D0,)).fit(X, Y)
     alone = make(blocks=names[kept].tolist()).fit(X[:, kept], Y)
     expected = alone.predict_blocks(new[:, kept])
     for name, part in model.predict_blocks(new).items():
@@ -337,7 +337,7 @@ def test_dask_arrays_are_lazy(make):
     X, Y = data()
     new, y = held_out()
     X[:, 2], new[:, 2] = np.nan, np.nan
-    model = make(blocks=BLOCKS, missing_features="drop", own=OWN).fit(X, Y)
+    model = make(blocks=BLOCKS, input_shape=(D0,), own=OWN).fit(X, Y)
     chunked = da.from_array(new, chunks=(15, -1))
     parts, expected = model.predict_blocks(chunked), model.predict_blocks(new)
     assert list(parts) == list(expected)

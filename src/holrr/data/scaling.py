@@ -52,7 +52,7 @@ class Standardizer(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstim
     with the model (`holrr.save`).
 
     A feature that is NaN in every sample of the fit, such as land in a field of the sea, stays NaN;
-    estimators leave it out with ``missing_features="drop"``. Any other NaN is an error.
+    estimators leave it out if the inputs have modes or labels. Any other NaN is an error.
 
     Parameters
     ----------

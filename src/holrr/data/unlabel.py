@@ -249,7 +249,8 @@ def unlabel_inputs(X: Any, dim: str | None, known: Labels | None, shape: Any = N
         wanted = grids[0].dims if grids and grids[0].is_named else None
         A = _in_order(X, "X", dim, wanted)
         check_not_empty(A, _called(A, "X"))
-        found = Inputs(_values(A, "X").reshape(A.shape[0], -1), (grid_of(A, dim),))
+        matrix = _values(A, "X").reshape(A.shape[0], -1)
+        found = Inputs(matrix, (grid_of(A, dim),), is_field=(True,))
     elif comes_from(X, "pandas") and hasattr(X, "columns"):
         found = _table(X)
     elif comes_from(X, "pandas") and hasattr(X, "to_frame"):
@@ -258,11 +259,13 @@ def unlabel_inputs(X: Any, dim: str | None, known: Labels | None, shape: Any = N
             "row of a frame as a table, and series.to_frame() a column."
         )
     else:
-        found = Inputs(*flatten(collected(X, "X")))
+        matrix, grids = flatten(collected(X, "X"))
+        found = Inputs(matrix, grids, is_field=(True,) * len(grids))
         _check_modes(found.grids, known)
     if shape is not None and known is None:
         n_features = getattr(found.X, "shape", np.shape(found.X))[1]
-        found = replace(found, grids=grids_of_shape(shape, n_features, found.grids))
+        grids = grids_of_shape(shape, n_features, found.grids)
+        found = replace(found, grids=grids, is_field=(True,) * len(grids))
     return found
 
 
@@ -278,7 +281,7 @@ def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
         first, *others = parts
         labelled = {f"X[{name!r}]": parts[name] for name in others}
         check_rows(parts[first], sample_dim=dim, **labelled)
-    grids, blocks = [], []
+    grids, blocks, is_field = [], [], []
     for k, name in enumerate([grid.name for grid in known] if known else parts):
         A = parts[name]
         if comes_from(A, "xarray"):
@@ -287,6 +290,7 @@ def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
             check_not_empty(A, _called(A, "X"))
             grids.append(grid_of(A, dim, name=name))
             blocks.append(_values(A, "X").reshape(A.shape[0], -1))
+            is_field.append(True)
             continue
         block, grid = block_of(name, A)
         if known and grid.shape != known[k].shape:
@@ -296,7 +300,8 @@ def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
             )
         grids.append(grid)
         blocks.append(block)
-    return Inputs(join_columns(blocks), tuple(grids))
+        is_field.append(len(grid.shape) > 1)
+    return Inputs(join_columns(blocks), tuple(grids), is_field=tuple(is_field))
 
 
 def _table(X: Any) -> Inputs:
@@ -309,7 +314,7 @@ def _table(X: Any) -> Inputs:
     levels = tuple(plain(columns.get_level_values(k).to_numpy()) for k in range(columns.nlevels))
     labels = _of_columns("frame", levels, tuple(columns.names), name="X")
     assert labels.outputs is not None
-    return Inputs(table, (labels.outputs,), labels.places, has_names=True)
+    return Inputs(table, (labels.outputs,), labels.places, has_names=True, is_field=(True,))
 
 
 def _check_modes(grids: tuple[Grid, ...], known: Labels | None) -> None:

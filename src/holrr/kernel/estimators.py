@@ -92,7 +92,8 @@ class KernelRegressor(TensorRegressor):
             Inputs: a NumPy array, an array of another library that follows the array API standard,
             a DataFrame or an xarray object. With ``kernel="precomputed"``, the Gram matrix of shape
             (n_samples, n_samples). With landmarks, memory maps, HDF5, Zarr and Dask arrays are read
-            in blocks (see docs/streaming.md).
+            in blocks (see docs/streaming.md). Cells of arrays with modes and of labelled arrays
+            that are NaN in every sample, such as land in a field of the sea, are left out.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
@@ -327,10 +328,6 @@ class KernelRLS(KernelRegressor):
         batches. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -406,7 +403,6 @@ class KernelRLS(KernelRegressor):
         center_kernel=True,
         landmarks=None,
         random_state=None,
-        missing_features="raise",
         input_shape=None,
         output_shape=None,
         sample_dim=None,
@@ -421,7 +417,6 @@ class KernelRLS(KernelRegressor):
         self.center_kernel = center_kernel
         self.landmarks = landmarks
         self.random_state = random_state
-        self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
@@ -471,10 +466,6 @@ class KernelLRR(KernelRegressor):
         batches. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -562,7 +553,6 @@ class KernelLRR(KernelRegressor):
         center_kernel=True,
         landmarks=None,
         random_state=None,
-        missing_features="raise",
         input_shape=None,
         output_shape=None,
         sample_dim=None,
@@ -578,7 +568,6 @@ class KernelLRR(KernelRegressor):
         self.center_kernel = center_kernel
         self.landmarks = landmarks
         self.random_state = random_state
-        self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
@@ -643,10 +632,6 @@ class KernelHOLRR(KernelRegressor):
         batches. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -747,7 +732,6 @@ class KernelHOLRR(KernelRegressor):
         center_kernel=True,
         landmarks=None,
         random_state=None,
-        missing_features="raise",
         input_shape=None,
         output_shape=None,
         sample_dim=None,
@@ -767,7 +751,6 @@ class KernelHOLRR(KernelRegressor):
         self.center_kernel = center_kernel
         self.landmarks = landmarks
         self.random_state = random_state
-        self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim

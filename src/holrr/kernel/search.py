@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.checks import check_finite
 from ..core.namespace import Array
-from ..data.validation import Samples, validate
+from ..data.validation import Samples, validate, whole_points
 from ..linear.estimators import MULTILINEAR_CONSTRAINTS
 from ..model_selection.folds import split
 from ..model_selection.grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
@@ -74,7 +74,8 @@ class KernelSearch(Search):
             Inputs: a NumPy array, an array of another library that follows the array API standard,
             a DataFrame or an xarray object. With ``kernel="precomputed"``, the Gram matrix of shape
             (n_samples, n_samples). With landmarks, memory maps, HDF5, Zarr and Dask arrays are read
-            in blocks (see docs/streaming.md).
+            in blocks (see docs/streaming.md). Cells of arrays with modes and of labelled arrays
+            that are NaN in every sample, such as land in a field of the sea, are left out.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
@@ -114,7 +115,8 @@ class KernelSearch(Search):
             folds = kernel_folds(data, splits, specs, **details)
         found = run_search(folds, options, self._fit_options)
         chosen = specs[found.choice.candidate]
-        model = self._model(found.choice.alpha, chosen_rank(found), chosen, points)
+        whole = None if points is None else whole_points(points, names)
+        model = self._model(found.choice.alpha, chosen_rank(found), chosen, whole)
         if isinstance(data, Samples) and points is None:
             model._assign_fit(found.fit, names, inputs=data.X)
         else:
@@ -123,7 +125,7 @@ class KernelSearch(Search):
         attributes = search_attributes(found, model, folds.y_unit)
         attributes["best_params_"] |= specs[found.choice.index[0]]
         attributes["n_iter_"] = vars(model).get("n_iter_")
-        self._assign(found.fit, names, kernels_=specs, landmarks_=points, **attributes)
+        self._assign(found.fit, names, kernels_=specs, landmarks_=whole, **attributes)
         self.kernel_params_, self.gamma_ = dict(chosen), chosen.get("gamma")
         if found.held_out is not None:
             assert isinstance(data, Samples)
@@ -256,10 +258,6 @@ class KernelRLSCV(KernelSearch):
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -364,7 +362,6 @@ class KernelRLSCV(KernelSearch):
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
-        missing_features="raise",
         input_shape=None,
         output_shape=None,
         sample_dim=None,
@@ -384,7 +381,6 @@ class KernelRLSCV(KernelSearch):
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
@@ -463,10 +459,6 @@ class KernelLRRCV(KernelSearch):
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -592,7 +584,6 @@ class KernelLRRCV(KernelSearch):
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
-        missing_features="raise",
         input_shape=None,
         output_shape=None,
         sample_dim=None,
@@ -613,7 +604,6 @@ class KernelLRRCV(KernelSearch):
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
@@ -701,10 +691,6 @@ class KernelHOLRRCV(KernelSearch):
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -853,7 +839,6 @@ class KernelHOLRRCV(KernelSearch):
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
-        missing_features="raise",
         input_shape=None,
         output_shape=None,
         sample_dim=None,
@@ -876,7 +861,6 @@ class KernelHOLRRCV(KernelSearch):
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim

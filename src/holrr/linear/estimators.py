@@ -43,7 +43,6 @@ __all__ += ["block_attributes", "input_attributes"]
 DATA_CONSTRAINTS: dict[str, list[Any]] = {
     "output_shape": ["array-like", None],
     "input_shape": ["array-like", dict, None],
-    "missing_features": [StrOptions({"raise", "drop"})],
     "sample_dim": [str, None],
 }
 LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
@@ -113,7 +112,9 @@ class LinearRegressor(TensorRegressor):
             (PyTorch, CuPy, ...), a DataFrame, an xarray object or a dict of arrays (see
             docs/inputs.md), or a sparse matrix of SciPy, which stays sparse (see docs/sparse.md).
             The fit runs on the device of the arrays. Memory maps, HDF5, Zarr and Dask arrays are
-            read in blocks (see docs/streaming.md).
+            read in blocks (see docs/streaming.md). Cells of arrays with modes and of labelled
+            arrays that are NaN in every sample, such as land in a field of the sea, are left out of
+            the model: their coefficients are NaN, and `predict` ignores their values.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
@@ -296,10 +297,6 @@ class RLS(LinearRegressor):
         Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
         each block, the penalty of an own input is `own_alpha` times the penalty of its block,
         divided by the geometric mean of the penalties of all blocks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -383,7 +380,6 @@ class RLS(LinearRegressor):
         blocks=None,
         own=None,
         own_alpha=1.0,
-        missing_features="raise",
         input_shape=None,
         output_shape=None,
         sample_dim=None,
@@ -398,7 +394,6 @@ class RLS(LinearRegressor):
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha
-        self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
@@ -466,10 +461,6 @@ class LRR(LinearRegressor):
         Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
         each block, the penalty of an own input is `own_alpha` times the penalty of its block,
         divided by the geometric mean of the penalties of all blocks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -572,7 +563,6 @@ class LRR(LinearRegressor):
         blocks=None,
         own=None,
         own_alpha=1.0,
-        missing_features="raise",
         input_shape=None,
         output_shape=None,
         sample_dim=None,
@@ -588,7 +578,6 @@ class LRR(LinearRegressor):
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha
-        self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim
@@ -681,10 +670,6 @@ class HOLRR(LinearRegressor):
         Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
         each block, the penalty of an own input is `own_alpha` times the penalty of its block,
         divided by the geometric mean of the penalties of all blocks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -798,7 +783,6 @@ class HOLRR(LinearRegressor):
         blocks=None,
         own=None,
         own_alpha=1.0,
-        missing_features="raise",
         input_shape=None,
         output_shape=None,
         sample_dim=None,
@@ -818,7 +802,6 @@ class HOLRR(LinearRegressor):
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha
-        self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim

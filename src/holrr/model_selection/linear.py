@@ -364,6 +364,9 @@ class LinearSearch(Search):
             (PyTorch, CuPy, ...), a DataFrame, an xarray object or a dict of arrays (see
             docs/inputs.md), or a sparse matrix of SciPy, which stays sparse (see docs/sparse.md).
             Memory maps, HDF5, Zarr and Dask arrays are read in blocks (see docs/streaming.md).
+            Cells of arrays with modes and of labelled arrays that are NaN in every sample, such as
+            land in a field of the sea, are left out of the model: their coefficients are NaN, and
+            `predict` ignores their values.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
@@ -763,10 +766,6 @@ class RLSCV(LinearSearch):
         variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
         diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
         without own inputs is always a candidate. See docs/own_inputs.md.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -892,7 +891,6 @@ class RLSCV(LinearSearch):
         input_rank="auto",
         blocks=None,
         own=None,
-        missing_features="raise",
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
@@ -911,7 +909,6 @@ class RLSCV(LinearSearch):
         self.input_rank = input_rank
         self.blocks = blocks
         self.own = own
-        self.missing_features = missing_features
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -1000,10 +997,6 @@ class LRRCV(LinearSearch):
         variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
         diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
         without own inputs is always a candidate. See docs/own_inputs.md.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -1139,7 +1132,6 @@ class LRRCV(LinearSearch):
         input_rank="auto",
         blocks=None,
         own=None,
-        missing_features="raise",
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
@@ -1158,7 +1150,6 @@ class LRRCV(LinearSearch):
         self.input_rank = input_rank
         self.blocks = blocks
         self.own = own
-        self.missing_features = missing_features
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -1255,10 +1246,6 @@ class HOLRRCV(LinearSearch):
         variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
         diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
         without own inputs is always a candidate. See docs/own_inputs.md.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -1453,7 +1440,6 @@ class HOLRRCV(LinearSearch):
         input_rank="auto",
         blocks=None,
         own=None,
-        missing_features="raise",
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
@@ -1474,7 +1460,6 @@ class HOLRRCV(LinearSearch):
         self.input_rank = input_rank
         self.blocks = blocks
         self.own = own
-        self.missing_features = missing_features
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose

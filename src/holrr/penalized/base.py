@@ -52,7 +52,9 @@ class PenalizedRegressor(TensorRegressor):
         X : array of shape (n_samples, n_features)
             Inputs: a NumPy array, an array of another library that follows the array API standard
             (PyTorch, CuPy, ...), a DataFrame or an xarray object. Memory maps, HDF5, Zarr and Dask
-            arrays are read in blocks (see docs/streaming.md).
+            arrays are read in blocks (see docs/streaming.md). Cells of arrays with modes and of
+            labelled arrays that are NaN in every sample, such as land in a field of the sea, are
+            left out of the model: their coefficients are NaN, and `predict` ignores their values.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional

@@ -73,10 +73,6 @@ class MLMTNC(PenalizedRegressor):
     verbose : bool, int or "rich", default=False
         Whether to print the progress of the solver. "rich" updates a single line and needs
         ``pip install "holrr[progress]"``.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
     input_shape : tuple of int, dict or None, default=None
         Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
         to shapes splits the columns into consecutive blocks.
@@ -171,7 +167,6 @@ class MLMTNC(PenalizedRegressor):
         random_state=None,
         fit_intercept=True,
         verbose=False,
-        missing_features="raise",
         input_shape=None,
         output_shape=None,
         sample_dim=None,
@@ -185,7 +180,6 @@ class MLMTNC(PenalizedRegressor):
         self.random_state = random_state
         self.fit_intercept = fit_intercept
         self.verbose = verbose
-        self.missing_features = missing_features
         self.input_shape = input_shape
         self.output_shape = output_shape
         self.sample_dim = sample_dim

@@ -374,7 +374,7 @@ def _ridge(model: Any) -> Any:
     if type(model).__name__.startswith("RLS"):
         return None
     ridge = RLSCV()
-    shared = ["fit_intercept", "missing", "missing_features", "input_shape", "output_shape"]
+    shared = ["fit_intercept", "missing", "input_shape", "output_shape"]
     shared += ["sample_dim", "output_weight", "cv"]
     ours = model.get_params(deep=False)
     return ridge.set_params(**{key: ours[key] for key in shared if key in ours})
