@@ -378,7 +378,6 @@ WITHOUT_ALTERNATIVE = {
     "input_rank": "it needs inputs with modes; test_tensor_inputs.py has them",
     "input_shape": "it gives inputs modes; test_tensor_inputs.py has them",
     "output_shape": "it needs flat outputs; test_labels.py has them",
-    "sample_dim": "it names a dimension, which arrays do not have; test_labels.py tests it",
     "verbose": "it only prints",
     "warm_start": "it starts from the last fit on purpose",
 }

@@ -385,7 +385,6 @@ def test_bad_weights_raise(row, case):
 
 ALWAYS_BAD = {
     "loss": ["absolute", None, 1],
-    "sample_dim": (0, ["time"]),
     "alpha": (-1.0, NAN, INF, -INF, "much", None, (1.0, 2.0), 1j, {"a": 1.0}),
     "alpha_per_output": ("yes", 1.5),
     "alphas": ([], [1.0, -1.0], [1.0, NAN], [INF], [2.0, 1.0, 2.0], [[1.0, 2.0]], "much"),

@@ -125,7 +125,7 @@ def test_xarray_objects_get_a_dimension(chunked):
         assert set(found.coords) == {*A.coords, "delay"}
         assert_array_equal(found, EXPECTED)
         assert (found.chunks is not None) == chunked
-    found = Delayer(DELAYS, sample_dim="time").fit_transform(data, groups=A.run)
+    found = Delayer(DELAYS).fit_transform(data, groups=A.run, sample_dim="time")
     assert_array_equal(found.sst, EXPECTED)
     assert_array_equal(found["index"], 2 * EXPECTED[:, :, 0, 0])
     assert found["index"].dims == ("time", "delay")

@@ -33,7 +33,7 @@ from .unlabel import (
     unlabel_inputs,
     unlabel_mode_weights,
 )
-from .validation import Names, compare_inputs, names_of_inputs
+from .validation import compare_inputs, names_of_inputs
 
 __all__ = ["Standardizer", "scaling_of"]
 
@@ -56,9 +56,6 @@ class Standardizer(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstim
 
     Parameters
     ----------
-    sample_dim : str, optional
-        Sample dimension of xarray objects. The default is the dimension that X and y share, or the
-        first one.
     by_group : bool, default=False
         Whether each group of samples, such as a run of an experiment, has its own means and
         standard deviations. These are computed from the data that are transformed, so that groups
@@ -115,15 +112,15 @@ class Standardizer(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstim
     scaling_: dict[str, tuple[tuple[str, ...], np.ndarray, np.ndarray]]
     labels_: Labels | None = None
 
-    # With metadata routing, groups that are passed to a pipeline reach `transform`.
-    __metadata_request__transform = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
+    # With metadata routing, these arguments of a pipeline reach `fit` and `transform`.
+    __metadata_request__fit = {"sample_dim": True}  # noqa: RUF012 (scikit-learn's convention)
+    __metadata_request__transform = {"groups": True}  # noqa: RUF012
 
-    def __init__(self, sample_dim=None, *, by_group=False, weight=None):
-        self.sample_dim = sample_dim
+    def __init__(self, *, by_group=False, weight=None):
         self.by_group = by_group
         self.weight = weight
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, *, sample_dim: Any = None) -> Any:
         """Compute means and standard deviations; with `by_group`, store the feature names only.
 
         Parameters
@@ -132,12 +129,15 @@ class Standardizer(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstim
             Inputs. Arrays may have modes. The arrays of a dict are blocks.
         y : outputs, optional
             Outputs, which are used only to find the sample dimension of xarray objects.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. The default is the dimension that `X` and `y` share,
+            or the first one.
 
         Returns
         -------
         self
         """
-        dim = sample_dimension(self.sample_dim, X, y, None)
+        dim = sample_dimension(sample_dim, X, y, None)
         inputs = unlabel_inputs(X, dim, None)
         matrix, used = _with_missing(inputs)
         found: dict[str, Any] = {}
@@ -179,9 +179,8 @@ class Standardizer(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         as `X`
         """
         check_is_fitted(self)
-        fitted = _with_names(self)
-        labels = fitted.labels_ or Labels()
-        inputs, used = compare_inputs(fitted, X), labels.used
+        labels = self.labels_ or Labels()
+        inputs, used = compare_inputs(self, X), labels.used
         matrix = inputs.X
         if not is_dask(matrix):
             kept = select_columns(matrix, used)
@@ -196,32 +195,22 @@ class Standardizer(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstim
             rescale = _scaling_by(*scaling_of(self))
         return map_blocks(X, matrix, inputs.grids, dim, rescale)
 
-    def fit_transform(self, X: Any, y: Any = None, *, groups: Any = None) -> Any:
+    def fit_transform(
+        self, X: Any, y: Any = None, *, groups: Any = None, sample_dim: Any = None
+    ) -> Any:
         """Fit to the inputs, and standardize them.
 
         Parameters
         ----------
         X, y : as in `fit`
         groups : as in `transform`
+        sample_dim : as in `fit`
 
         Returns
         -------
         as `X`
         """
-        return self.fit(X, y).transform(X, groups=groups)
-
-
-def _with_names(fitted: Standardizer) -> Standardizer:
-    """Add names of features, which files of older versions do not have for xarray."""
-    if "n_features_in_" in vars(fitted):
-        return fitted
-    parts = fitted.scaling_.items()
-    grids = (Grid(dims, mean.shape, {}, name or None) for name, (dims, mean, _) in parts)
-    labels = Labels(inputs=tuple(grids))
-    n_features = sum(mean.size for _, (_, mean, _) in parts)
-    named = Standardizer(fitted.sample_dim)
-    named.__dict__.update(scaling_=fitted.scaling_, **Names(n_features, None, labels).attributes())
-    return named
+        return self.fit(X, y, sample_dim=sample_dim).transform(X, groups=groups)
 
 
 def scaling_of(fitted: Standardizer) -> tuple[np.ndarray, np.ndarray]:

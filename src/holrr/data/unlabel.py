@@ -41,6 +41,7 @@ from .labels import (
 __all__ = ["Unlabelled", "dimension_of_inputs", "is_dataset", "sample_dimension", "unlabel"]
 __all__ += [
     "has_dims",
+    "refit_dimension",
     "unlabel_inputs",
     "unlabel_mode_weights",
     "unlabel_output_weight",
@@ -68,6 +69,7 @@ def unlabel(
     sample_weight: Any = None,
     *,
     groups: Any = None,
+    sample_dim: Any = None,
     known: Labels | None = None,
 ) -> Unlabelled:
     """Separate the data of a fit or a score from their labels.
@@ -75,15 +77,17 @@ def unlabel(
     Parameters
     ----------
     estimator : estimator or None
-        Its parameters `sample_dim`, `output_shape` and `missing` are read.
+        Its parameters `input_shape`, `output_shape` and `missing` are read.
     X, y, sample_weight
         As in `fit`.
     groups : array of shape (n_samples,), optional
         Groups of the samples. Only their row labels are compared with those of `X` and `y`.
+    sample_dim : str, optional
+        Sample dimension of xarray objects.
     known : Labels, optional
         Labels of the fit, which must agree with those of the data.
     """
-    dim = sample_dimension(getattr(estimator, "sample_dim", None), X, y, known)
+    dim = sample_dimension(sample_dim, X, y, known)
     for block in X.values() if is_blocks(X) else [X]:
         check_rows(block, sample_dim=dim, y=y, sample_weight=sample_weight, groups=groups)
     fill = ignores_missing(estimator)
@@ -705,12 +709,24 @@ def is_dataset(A: Any) -> bool:
     return hasattr(type(A), "data_vars")
 
 
+def refit_dimension(model: Any, X: Any, y: Any) -> str | None:
+    """Return the argument `sample_dim` with which a copy of a model is fitted to such data."""
+    if not has_dims(X) and not has_dims(y):
+        return None
+    return sample_dimension(None, X, y, getattr(model, "labels_", None))
+
+
 def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
     """Return the sample dimension: given, known, shared by X and y, or else the first."""
     named = {name: dims_of(A) for name, A in (("X", X), ("y", y)) if has_dims(A)}
     fitted = None if known is None else known.sample_dim
     if not named:
-        return given or fitted
+        if given is not None:
+            raise ValueError(
+                f"sample_dim={given!r} names a dimension of xarray objects, but X and y are none. "
+                f"The samples of arrays and tables are along the first axis."
+            )
+        return fitted
     if given is None and all(fitted in dims for dims in named.values()):
         return fitted
     if given is not None:
@@ -734,7 +750,11 @@ def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) ->
         return shared[0]
     what, hint = "no dimension", "rename the sample dimension of one of them."
     if shared:
-        what, hint = f"{shared}", "choose the sample dimension with sample_dim=..."
+        what = f"{shared}"
+        hint = (
+            f"put the samples first in both, with X.transpose({shared[0]!r}, ...) and "
+            f"y.transpose({shared[0]!r}, ...) for instance, or pass sample_dim=... to fit."
+        )
     raise ValueError(f"X has dimensions {of_x} and y has {of_y}, which share {what}: {hint}")
 
 
@@ -750,8 +770,8 @@ def _refuse_other_times(X: Any, y: Any, shared: tuple[str, ...]) -> None:
     if times and kinds.get(shared[0], "M") != "M":
         raise ValueError(
             f"X and y share the dimensions {shared}. By default the first one, {shared[0]!r}, is "
-            f"the sample dimension, but {times[0]!r} contains times. Set sample_dim={times[0]!r}, "
-            f"or sample_dim={shared[0]!r} if each sample contains all times."
+            f"the sample dimension, but {times[0]!r} contains times. Pass sample_dim={times[0]!r} "
+            f"to fit, or sample_dim={shared[0]!r} if each sample contains all times."
         )
 
 

@@ -177,6 +177,7 @@ def validate(
     sample_weight: Any = None,
     *,
     groups: Any = None,
+    sample_dim: Any = None,
     first: bool = True,
     stream: bool = True,
 ) -> tuple[Samples | Stream, Names]:
@@ -185,11 +186,13 @@ def validate(
     Parameters
     ----------
     estimator : estimator
-        Its parameters `sample_dim`, `output_shape` and `missing` are read.
+        Its parameters `input_shape`, `output_shape` and `missing` are read.
     X, y, sample_weight
         As in `fit`.
     groups : array of shape (n_samples,), optional
         Groups of the samples, whose row labels must agree with those of `X` and `y`.
+    sample_dim : str, optional
+        Sample dimension of xarray objects.
     first : bool
         Whether this is a new fit. If not, names are compared with those of earlier batches.
     stream : bool
@@ -199,11 +202,13 @@ def validate(
     others = [A for A in (y, sample_weight, groups) if A is not None]
     plain = {type(A) for A in (X, *others)} == {np.ndarray} and X.ndim == 2
     asked = [getattr(estimator, name, None) for name in ("output_shape", "input_shape")]
-    if plain and first and all(shape is None for shape in asked):
+    if plain and first and all(given is None for given in (*asked, sample_dim)):
         # NumPy arrays have no labels and are in memory.
         return _samples(Unlabelled(X, y, sample_weight, None, Inputs(X)), first), Names(X.shape[1])
     known = None if first else estimator.labels_
-    data = unlabel(estimator, X, y, sample_weight, groups=groups, known=known)
+    data = unlabel(
+        estimator, X, y, sample_weight, groups=groups, sample_dim=sample_dim, known=known
+    )
     if first:
         data, names = named(data)
     else:

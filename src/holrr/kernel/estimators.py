@@ -83,7 +83,7 @@ class KernelRegressor(TensorRegressor):
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, sample_dim: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -98,13 +98,18 @@ class KernelRegressor(TensorRegressor):
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
+            share. If they share several, it is the first one, which must be the same in both.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        data, names = validate(self, X, y, sample_weight, stream=self._uses_landmarks)
+        data, names = validate(
+            self, X, y, sample_weight, sample_dim=sample_dim, stream=self._uses_landmarks
+        )
         options = self._options()
         if not self._uses_landmarks:
             assert isinstance(data, Samples)
@@ -120,7 +125,15 @@ class KernelRegressor(TensorRegressor):
 
     @available_if(_has_landmarks)
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        decay: float = 1.0,
+        sample_dim: Any = None,
+    ) -> Any:
         """Add a batch of samples, and fit the model to all batches.
 
         Available with landmarks, which are given or drawn from the first batch. The estimator keeps
@@ -138,6 +151,8 @@ class KernelRegressor(TensorRegressor):
         decay : float, default=1.0
             Factor in (0, 1] that multiplies the weights of all earlier batches. With a factor
             below 1, older batches count less. See docs/streaming.md.
+        sample_dim : str, optional
+            As in `fit`, for the first batch.
 
         Returns
         -------
@@ -153,7 +168,7 @@ class KernelRegressor(TensorRegressor):
         >>> model.partial_fit(X[30:], Y[30:]).moments_.n_samples
         60
         """
-        data, names, seen = check_batch(self, X, y, sample_weight, decay)
+        data, names, seen = check_batch(self, X, y, sample_weight, decay, sample_dim)
         options = self._options()
         features = (
             self._draw_features(data, names) if seen is None else self._features_so_far(names)
@@ -334,9 +349,6 @@ class KernelRLS(KernelRegressor):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -405,7 +417,6 @@ class KernelRLS(KernelRegressor):
         random_state=None,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.alpha = alpha
         self.kernel = kernel
@@ -419,7 +430,6 @@ class KernelRLS(KernelRegressor):
         self.random_state = random_state
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _structure(self) -> FullRank:
         return FullRank()
@@ -472,9 +482,6 @@ class KernelLRR(KernelRegressor):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -555,7 +562,6 @@ class KernelLRR(KernelRegressor):
         random_state=None,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -570,7 +576,6 @@ class KernelLRR(KernelRegressor):
         self.random_state = random_state
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _structure(self) -> MatrixRank:
         return MatrixRank(self.rank)
@@ -638,9 +643,6 @@ class KernelHOLRR(KernelRegressor):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -734,7 +736,6 @@ class KernelHOLRR(KernelRegressor):
         random_state=None,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -753,7 +754,6 @@ class KernelHOLRR(KernelRegressor):
         self.random_state = random_state
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _structure(self) -> MultilinearRank:
         return MultilinearRank(

@@ -65,7 +65,15 @@ class KernelSearch(Search):
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        sample_dim: Any = None,
+    ) -> Any:
         """Choose kernel, penalty and rank by cross-validation, and fit the model to all data.
 
         Parameters
@@ -82,6 +90,9 @@ class KernelSearch(Search):
             Weights of the samples in fits and held-out errors.
         groups : array of shape (n_samples,), optional
             Group labels of the samples, for splitters such as ``GroupKFold``.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
+            share. If they share several, it is the first one, which must be the same in both.
 
         Returns
         -------
@@ -89,7 +100,13 @@ class KernelSearch(Search):
             The fitted estimator.
         """
         data, names = validate(
-            self, X, y, sample_weight, groups=groups, stream=self._uses_landmarks
+            self,
+            X,
+            y,
+            sample_weight,
+            groups=groups,
+            sample_dim=sample_dim,
+            stream=self._uses_landmarks,
         )
         options = self._options()
         check_search(options)
@@ -264,9 +281,6 @@ class KernelRLSCV(KernelSearch):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -364,7 +378,6 @@ class KernelRLSCV(KernelSearch):
         verbose=False,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -383,7 +396,6 @@ class KernelRLSCV(KernelSearch):
         self.verbose = verbose
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())
@@ -465,9 +477,6 @@ class KernelLRRCV(KernelSearch):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -586,7 +595,6 @@ class KernelLRRCV(KernelSearch):
         verbose=False,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -606,7 +614,6 @@ class KernelLRRCV(KernelSearch):
         self.verbose = verbose
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return matrix_grid(self.max_rank, shape)
@@ -697,9 +704,6 @@ class KernelHOLRRCV(KernelSearch):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -841,7 +845,6 @@ class KernelHOLRRCV(KernelSearch):
         verbose=False,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -863,7 +866,6 @@ class KernelHOLRRCV(KernelSearch):
         self.verbose = verbose
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return multilinear_grid(self.max_rank, shape, subspaces=self.subspaces)

@@ -43,7 +43,6 @@ __all__ += ["block_attributes", "input_attributes"]
 DATA_CONSTRAINTS: dict[str, list[Any]] = {
     "output_shape": ["array-like", None],
     "input_shape": ["array-like", dict, None],
-    "sample_dim": [str, None],
 }
 LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
     "alpha": [Interval(Real, 0, None, closed="left"), "array-like", dict],
@@ -102,7 +101,7 @@ class LinearRegressor(TensorRegressor):
         )
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, sample_dim: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -119,13 +118,16 @@ class LinearRegressor(TensorRegressor):
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
+            share. If they share several, it is the first one, which must be the same in both.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        data, names = validate(self, X, y, sample_weight)
+        data, names = validate(self, X, y, sample_weight, sample_dim=sample_dim)
         plan = input_plan(self, names, data)
         options = self._options(plan)
         data, weights = weigh_outputs(
@@ -139,7 +141,15 @@ class LinearRegressor(TensorRegressor):
         )
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        decay: float = 1.0,
+        sample_dim: Any = None,
+    ) -> Any:
         """Add a batch of samples, and fit the model to all batches.
 
         The estimator keeps the data as moments, whose size does not depend on the number of
@@ -158,6 +168,8 @@ class LinearRegressor(TensorRegressor):
         decay : float, default=1.0
             Factor in (0, 1] that multiplies the weights of all earlier batches. With a factor
             below 1, older batches count less. See docs/streaming.md.
+        sample_dim : str, optional
+            As in `fit`, for the first batch.
 
         Returns
         -------
@@ -174,7 +186,7 @@ class LinearRegressor(TensorRegressor):
         """
         refuse_output_weight(self.output_weight, "moments")
         refuse_huber(self.loss, "moments")
-        data, names, seen = check_batch(self, X, y, sample_weight, decay)
+        data, names, seen = check_batch(self, X, y, sample_weight, decay, sample_dim)
         plan, missing = input_plan(self, names, data), None
         options = self._options(plan)
         if options.ignore_missing:
@@ -303,9 +315,6 @@ class RLS(LinearRegressor):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -382,7 +391,6 @@ class RLS(LinearRegressor):
         own_alpha=1.0,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -396,7 +404,6 @@ class RLS(LinearRegressor):
         self.own_alpha = own_alpha
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _structure(self) -> FullRank:
         return FullRank()
@@ -467,9 +474,6 @@ class LRR(LinearRegressor):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -565,7 +569,6 @@ class LRR(LinearRegressor):
         own_alpha=1.0,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -580,7 +583,6 @@ class LRR(LinearRegressor):
         self.own_alpha = own_alpha
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _structure(self) -> MatrixRank:
         return MatrixRank(self.rank)
@@ -676,9 +678,6 @@ class HOLRR(LinearRegressor):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -785,7 +784,6 @@ class HOLRR(LinearRegressor):
         own_alpha=1.0,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -804,7 +802,6 @@ class HOLRR(LinearRegressor):
         self.own_alpha = own_alpha
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _structure(self) -> MultilinearRank:
         return MultilinearRank(
@@ -868,7 +865,12 @@ def block_attributes(
 
 
 def check_batch(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, decay: float = 1.0
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    decay: float = 1.0,
+    sample_dim: Any = None,
 ) -> tuple[Samples | Stream, Names, Moments | None]:
     """Return a validated batch, its names, and the moments of earlier batches times `decay`."""
     if not isinstance(decay, Real) or isinstance(decay, bool) or not 0 < decay <= 1:
@@ -883,7 +885,9 @@ def check_batch(
             "partial_fit starts from an empty model, since fit keeps no moments of its data. To "
             "add batches to earlier data, start with partial_fit or fit_moments."
         )
-    data, names = validate(estimator, X, y, sample_weight, first=seen is None)
+    data, names = validate(
+        estimator, X, y, sample_weight, sample_dim=sample_dim, first=seen is None
+    )
     if seen is not None and data.output_shape != seen.output_shape:
         raise ValueError(
             f"y has outputs of shape {data.output_shape} in this batch, and of shape "

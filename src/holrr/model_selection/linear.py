@@ -354,7 +354,15 @@ class LinearSearch(Search):
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        sample_dim: Any = None,
+    ) -> Any:
         """Choose penalty and rank by cross-validation, and fit the chosen model to all data.
 
         Parameters
@@ -373,13 +381,16 @@ class LinearSearch(Search):
             Weights of the samples in fits and held-out errors.
         groups : array of shape (n_samples,), optional
             Group labels of the samples, for splitters such as ``GroupKFold``.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
+            share. If they share several, it is the first one, which must be the same in both.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        data, names = validate(self, X, y, sample_weight, groups=groups)
+        data, names = validate(self, X, y, sample_weight, groups=groups, sample_dim=sample_dim)
         options = self._options()
         check_search(options)
         self._grid((data.n_features, *data.output_shape))  # raises for a bad max_rank
@@ -780,9 +791,6 @@ class RLSCV(LinearSearch):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -896,7 +904,6 @@ class RLSCV(LinearSearch):
         verbose=False,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -914,7 +921,6 @@ class RLSCV(LinearSearch):
         self.verbose = verbose
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())
@@ -1011,9 +1017,6 @@ class LRRCV(LinearSearch):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -1137,7 +1140,6 @@ class LRRCV(LinearSearch):
         verbose=False,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -1155,7 +1157,6 @@ class LRRCV(LinearSearch):
         self.verbose = verbose
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return matrix_grid(self.max_rank, shape)
@@ -1260,9 +1261,6 @@ class HOLRRCV(LinearSearch):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -1445,7 +1443,6 @@ class HOLRRCV(LinearSearch):
         verbose=False,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -1465,7 +1462,6 @@ class HOLRRCV(LinearSearch):
         self.verbose = verbose
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return multilinear_grid(self.max_rank, shape, subspaces=self.subspaces)

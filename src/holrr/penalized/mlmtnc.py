@@ -79,9 +79,6 @@ class MLMTNC(PenalizedRegressor):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -169,7 +166,6 @@ class MLMTNC(PenalizedRegressor):
         verbose=False,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.rank = rank
         self.beta = beta
@@ -182,7 +178,6 @@ class MLMTNC(PenalizedRegressor):
         self.verbose = verbose
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_rank(self.rank, (n_features, *output_shape))

@@ -66,9 +66,6 @@ class TraceNormRegression(PenalizedRegressor):
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -166,7 +163,6 @@ class TraceNormRegression(PenalizedRegressor):
         verbose=False,
         input_shape=None,
         output_shape=None,
-        sample_dim=None,
     ):
         self.penalty = penalty
         self.alpha = alpha
@@ -178,7 +174,6 @@ class TraceNormRegression(PenalizedRegressor):
         self.verbose = verbose
         self.input_shape = input_shape
         self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_mode_weights(self.mode_weights, 1 + len(output_shape))
