@@ -337,18 +337,18 @@ class KernelRLS(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `RLS`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
         batches. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
 
     Attributes
     ----------
@@ -413,10 +413,10 @@ class KernelRLS(KernelRegressor):
         kernel_params=None,
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
         random_state=None,
-        input_shape=None,
-        output_shape=None,
     ):
         self.alpha = alpha
         self.kernel = kernel
@@ -426,10 +426,10 @@ class KernelRLS(KernelRegressor):
         self.kernel_params = kernel_params
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
         self.random_state = random_state
-        self.input_shape = input_shape
-        self.output_shape = output_shape
 
     def _structure(self) -> FullRank:
         return FullRank()
@@ -470,18 +470,18 @@ class KernelLRR(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `LRR`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
         batches. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
 
     Attributes
     ----------
@@ -558,10 +558,10 @@ class KernelLRR(KernelRegressor):
         kernel_params=None,
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
         random_state=None,
-        input_shape=None,
-        output_shape=None,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -572,10 +572,10 @@ class KernelLRR(KernelRegressor):
         self.kernel_params = kernel_params
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
         self.random_state = random_state
-        self.input_shape = input_shape
-        self.output_shape = output_shape
 
     def _structure(self) -> MatrixRank:
         return MatrixRank(self.rank)
@@ -614,35 +614,35 @@ class KernelHOLRR(KernelRegressor):
         Constant term of the polynomial and sigmoid kernels.
     kernel_params : dict or None, default=None
         Keyword arguments of a callable kernel.
+    refine : bool, default=False
+        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
     subspaces : {"fitted", "response"}, default="fitted"
         Data that determine the output subspaces: the part of the outputs that functions of the
         feature space explain ("fitted"), or the outputs themselves ("response"), as in Algorithm 2
         of the paper.
-    refine : bool, default=False
-        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
-    max_iter : int, default=100
-        Maximum number of iterations of the refinement.
-    tol : float, default=1e-6
-        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
-        share of the objective.
     fit_intercept : bool, default=True
         Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
     center_kernel : bool, default=True
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `HOLRR`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
         batches. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
+    max_iter : int, default=100
+        Maximum number of iterations of the refinement.
+    tol : float, default=1e-6
+        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
+        share of the objective.
 
     Attributes
     ----------
@@ -726,16 +726,16 @@ class KernelHOLRR(KernelRegressor):
         degree=3,
         coef0=1,
         kernel_params=None,
-        subspaces="fitted",
         refine=False,
-        max_iter=100,
-        tol=1e-6,
+        subspaces="fitted",
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
         random_state=None,
-        input_shape=None,
-        output_shape=None,
+        max_iter=100,
+        tol=1e-6,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -744,16 +744,16 @@ class KernelHOLRR(KernelRegressor):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.subspaces = subspaces
         self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
+        self.subspaces = subspaces
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
         self.random_state = random_state
-        self.input_shape = input_shape
-        self.output_shape = output_shape
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _structure(self) -> MultilinearRank:
         return MultilinearRank(

@@ -261,12 +261,16 @@ class KernelRLSCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `RLS`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
         then grow linearly with the number of samples. None is the exact fit.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -275,12 +279,8 @@ class KernelRLSCV(KernelSearch):
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw of the landmarks.
 
     Attributes
     ----------
@@ -371,13 +371,13 @@ class KernelRLSCV(KernelSearch):
         selection="min",
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
-        random_state=None,
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
-        input_shape=None,
-        output_shape=None,
+        random_state=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -389,13 +389,13 @@ class KernelRLSCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
-        self.random_state = random_state
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.input_shape = input_shape
-        self.output_shape = output_shape
+        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())
@@ -457,12 +457,16 @@ class KernelLRRCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `LRR`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
         then grow linearly with the number of samples. None is the exact fit.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -471,12 +475,8 @@ class KernelLRRCV(KernelSearch):
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw of the landmarks.
 
     Attributes
     ----------
@@ -588,13 +588,13 @@ class KernelLRRCV(KernelSearch):
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
-        random_state=None,
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
-        input_shape=None,
-        output_shape=None,
+        random_state=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -607,13 +607,13 @@ class KernelLRRCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
-        self.random_state = random_state
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.input_shape = input_shape
-        self.output_shape = output_shape
+        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return matrix_grid(self.max_rank, shape)
@@ -661,10 +661,6 @@ class KernelHOLRRCV(KernelSearch):
         Data that determine the output subspaces: the part of the outputs that functions of the
         feature space explain ("fitted"), or the outputs themselves ("response"), as in Algorithm 2
         of the paper.
-    refine : bool, default=False
-        Whether to refine the final fit by alternating least squares. The held-out errors are those
-        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
-        single rank.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
         How to choose the final model from the held-out errors.
 
@@ -678,18 +674,26 @@ class KernelHOLRRCV(KernelSearch):
           of the least error. Ties are broken in favour of the largest penalty.
         - A callable takes `cv_results_` and returns an index into the error surface.
         - "auto" is "stack", or "min" with ``refine=True``.
+    refine : bool, default=False
+        Whether to refine the final fit by alternating least squares. The held-out errors are those
+        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
+        single rank.
     fit_intercept : bool, default=True
         Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
     center_kernel : bool, default=True
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `HOLRR`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
         then grow linearly with the number of samples. None is the exact fit.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -698,12 +702,8 @@ class KernelHOLRRCV(KernelSearch):
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw of the landmarks.
 
     Attributes
     ----------
@@ -834,17 +834,17 @@ class KernelHOLRRCV(KernelSearch):
         coef0=1,
         kernel_params=None,
         subspaces="fitted",
-        refine=False,
         selection="auto",
+        refine=False,
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
-        random_state=None,
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
-        input_shape=None,
-        output_shape=None,
+        random_state=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -855,17 +855,17 @@ class KernelHOLRRCV(KernelSearch):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.subspaces = subspaces
-        self.refine = refine
         self.selection = selection
+        self.refine = refine
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
-        self.random_state = random_state
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.input_shape = input_shape
-        self.output_shape = output_shape
+        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return multilinear_grid(self.max_rank, shape, subspaces=self.subspaces)

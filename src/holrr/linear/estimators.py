@@ -283,16 +283,12 @@ class RLS(LinearRegressor):
         with ``missing="ignore"``. A DataArray weights the modes that are its dimensions. The
         outputs of ridge regression are independent of each other, so only weights of zero change
         the fit; all weights change `score`.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, which can have different penalties: a dict from the name of each block to
         its columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -309,12 +305,16 @@ class RLS(LinearRegressor):
         Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
         each block, the penalty of an own input is `own_alpha` times the penalty of its block,
         divided by the geometric mean of the penalties of all blocks.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
+    input_rank : int, tuple, dict or None, default=None
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
 
     Attributes
     ----------
@@ -384,26 +384,26 @@ class RLS(LinearRegressor):
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank=None,
-        input_alpha=1.0,
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
         own_alpha=1.0,
-        input_shape=None,
-        output_shape=None,
+        input_rank=None,
+        input_alpha=1.0,
     ):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
-        self.input_alpha = input_alpha
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha
-        self.input_shape = input_shape
-        self.output_shape = output_shape
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
 
     def _structure(self) -> FullRank:
         return FullRank()
@@ -442,16 +442,12 @@ class LRR(LinearRegressor):
         weights the modes that are its dimensions. With ``missing="ignore"``, an array may also have
         zeros that are not such a product: the fit leaves outputs of weight zero out as if they had
         never been observed. See docs/missing.md.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, which can have different penalties: a dict from the name of each block to
         its columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -468,12 +464,16 @@ class LRR(LinearRegressor):
         Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
         each block, the penalty of an own input is `own_alpha` times the penalty of its block,
         divided by the geometric mean of the penalties of all blocks.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
+    input_rank : int, tuple, dict or None, default=None
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
 
     Attributes
     ----------
@@ -562,13 +562,13 @@ class LRR(LinearRegressor):
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank=None,
-        input_alpha=1.0,
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
         own_alpha=1.0,
-        input_shape=None,
-        output_shape=None,
+        input_rank=None,
+        input_alpha=1.0,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -576,13 +576,13 @@ class LRR(LinearRegressor):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
-        self.input_alpha = input_alpha
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha
-        self.input_shape = input_shape
-        self.output_shape = output_shape
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
 
     def _structure(self) -> MatrixRank:
         return MatrixRank(self.rank)
@@ -610,17 +610,12 @@ class HOLRR(LinearRegressor):
         the penalty of the block. An infinite penalty leaves a block out of the model. A penalty of
         0 fits a block without shrinkage and without a constraint on its rank, as the intercept is
         fitted.
+    refine : bool, default=False
+        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
     subspaces : {"fitted", "response"}, default="fitted"
         Data that determine the output subspaces. "fitted" uses the part of the outputs that the
         inputs explain; it ignores noise that no input explains and gives a sharper lower bound.
         "response" uses the outputs themselves, as Algorithm 1 of the paper does.
-    refine : bool, default=False
-        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
-    max_iter : int, default=100
-        Maximum number of iterations of the refinement, and of a fit with missing outputs.
-    tol : float, default=1e-6
-        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
-        share of the objective.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
     loss : {"squared", "huber"}, default="squared"
@@ -637,16 +632,12 @@ class HOLRR(LinearRegressor):
         weights the modes that are its dimensions. With ``missing="ignore"``, an array may also have
         zeros that are not such a product: the fit leaves outputs of weight zero out as if they had
         never been observed. See docs/missing.md.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, which can have different penalties. One of:
 
@@ -672,12 +663,21 @@ class HOLRR(LinearRegressor):
         Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
         each block, the penalty of an own input is `own_alpha` times the penalty of its block,
         divided by the geometric mean of the penalties of all blocks.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
+    input_rank : int, tuple, dict or None, default=None
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
+    max_iter : int, default=100
+        Maximum number of iterations of the refinement, and of a fit with missing outputs.
+    tol : float, default=1e-6
+        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
+        share of the objective.
 
     Attributes
     ----------
@@ -769,39 +769,39 @@ class HOLRR(LinearRegressor):
         rank=None,
         alpha=1.0,
         *,
-        subspaces="fitted",
         refine=False,
-        max_iter=100,
-        tol=1e-6,
+        subspaces="fitted",
         fit_intercept=True,
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank=None,
-        input_alpha=1.0,
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
         own_alpha=1.0,
-        input_shape=None,
-        output_shape=None,
+        input_rank=None,
+        input_alpha=1.0,
+        max_iter=100,
+        tol=1e-6,
     ):
         self.rank = rank
         self.alpha = alpha
-        self.subspaces = subspaces
         self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
+        self.subspaces = subspaces
         self.fit_intercept = fit_intercept
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
-        self.input_alpha = input_alpha
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha
-        self.input_shape = input_shape
-        self.output_shape = output_shape
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _structure(self) -> MultilinearRank:
         return MultilinearRank(

@@ -755,14 +755,12 @@ class RLSCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
-        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
-        with all directions as one candidate. With outputs that are missing in some samples, "auto"
-        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
-        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
-        the blocks to ranks. See docs/inputs.md.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
         columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -777,6 +775,14 @@ class RLSCV(LinearSearch):
         variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
         diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
         without own inputs is always a candidate. See docs/own_inputs.md.
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
+        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
+        with all directions as one candidate. With outputs that are missing in some samples, "auto"
+        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
+        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
+        the blocks to ranks. See docs/inputs.md.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -785,12 +791,6 @@ class RLSCV(LinearSearch):
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
 
     Attributes
     ----------
@@ -896,14 +896,14 @@ class RLSCV(LinearSearch):
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank="auto",
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
+        input_rank="auto",
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
-        input_shape=None,
-        output_shape=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -913,14 +913,14 @@ class RLSCV(LinearSearch):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
+        self.input_rank = input_rank
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.input_shape = input_shape
-        self.output_shape = output_shape
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())
@@ -979,14 +979,12 @@ class LRRCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
-        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
-        with all directions as one candidate. With outputs that are missing in some samples, "auto"
-        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
-        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
-        the blocks to ranks. See docs/inputs.md.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
         columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -1003,6 +1001,14 @@ class LRRCV(LinearSearch):
         variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
         diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
         without own inputs is always a candidate. See docs/own_inputs.md.
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
+        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
+        with all directions as one candidate. With outputs that are missing in some samples, "auto"
+        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
+        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
+        the blocks to ranks. See docs/inputs.md.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -1011,12 +1017,6 @@ class LRRCV(LinearSearch):
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
 
     Attributes
     ----------
@@ -1132,14 +1132,14 @@ class LRRCV(LinearSearch):
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank="auto",
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
+        input_rank="auto",
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
-        input_shape=None,
-        output_shape=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -1149,14 +1149,14 @@ class LRRCV(LinearSearch):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
+        self.input_rank = input_rank
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.input_shape = input_shape
-        self.output_shape = output_shape
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return matrix_grid(self.max_rank, shape)
@@ -1191,10 +1191,6 @@ class HOLRRCV(LinearSearch):
     subspaces : {"fitted", "response"}, default="fitted"
         Data that determine the output subspaces: the part of the outputs that the inputs explain
         ("fitted"), or the outputs themselves ("response"), as in Algorithm 1 of the paper.
-    refine : bool, default=False
-        Whether to refine the final fit by alternating least squares. The held-out errors are those
-        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
-        single rank.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
         How to choose the final model from the held-out errors.
 
@@ -1208,6 +1204,10 @@ class HOLRRCV(LinearSearch):
           of the least error. Ties are broken in favour of the largest penalty.
         - A callable takes `cv_results_` and returns an index into the error surface.
         - "auto" is "stack", or "min" with ``refine=True``.
+    refine : bool, default=False
+        Whether to refine the final fit by alternating least squares. The held-out errors are those
+        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
+        single rank.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
     loss : {"squared", "huber"}, default="squared"
@@ -1223,14 +1223,12 @@ class HOLRRCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
-        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
-        with all directions as one candidate. With outputs that are missing in some samples, "auto"
-        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
-        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
-        the blocks to ranks. See docs/inputs.md.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
         columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -1247,6 +1245,14 @@ class HOLRRCV(LinearSearch):
         variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
         diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
         without own inputs is always a candidate. See docs/own_inputs.md.
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
+        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
+        with all directions as one candidate. With outputs that are missing in some samples, "auto"
+        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
+        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
+        the blocks to ranks. See docs/inputs.md.
     keep_held_out : bool, default=False
         Whether to keep the held-out predictions of the chosen model as `held_out_`. They need as
         much memory as y in double precision, and the samples must be in memory.
@@ -1255,12 +1261,6 @@ class HOLRRCV(LinearSearch):
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
 
     Attributes
     ----------
@@ -1429,39 +1429,39 @@ class HOLRRCV(LinearSearch):
         *,
         max_rank=None,
         subspaces="fitted",
-        refine=False,
         selection="auto",
+        refine=False,
         fit_intercept=True,
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank="auto",
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
+        input_rank="auto",
         keep_held_out=False,
         n_jobs=None,
         verbose=False,
-        input_shape=None,
-        output_shape=None,
     ):
         self.alphas = alphas
         self.cv = cv
         self.max_rank = max_rank
         self.subspaces = subspaces
-        self.refine = refine
         self.selection = selection
+        self.refine = refine
         self.fit_intercept = fit_intercept
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
+        self.input_rank = input_rank
         self.keep_held_out = keep_held_out
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.input_shape = input_shape
-        self.output_shape = output_shape
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return multilinear_grid(self.max_rank, shape, subspaces=self.subspaces)
