@@ -8,7 +8,7 @@ no values on land. ``fit`` takes both fields without preparation, and the patter
 .. code-block:: python
 
     sst, slp = xr.open_dataarray("sst.nc"), xr.open_dataarray("slp.nc")
-    model = HOLRRCV(missing_features="drop").fit(sst[:200], slp[:200])
+    model = HOLRRCV().fit(sst[:200], slp[:200])
     forecast = model.predict(sst[200:])
     forecast.to_netcdf("forecast.nc")
 """
@@ -78,18 +78,18 @@ print(f"{sst.sizes}, {land.mean():.0%} of it land, to {slp.sizes}")
 # -------------------------
 # Neighbouring months are similar, so the test samples and the folds of each search are blocks of
 # sixteen winters. The reference forecast, the climatology, is the mean of the training winters.
-# Cells are weighted by their area, the cosine of the latitude: ``input_weight`` weights the
-# penalty of the coefficients, ``output_weight`` the error.
+# Cells are weighted by their area, the cosine of the latitude: the weights of ``Standardizer``
+# weight the penalty of the coefficients, ``output_weight`` the error.
 
 from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
 
 from holrr import HOLRRCV, RLSCV
+from holrr.data import Standardizer
 
 area, area_slp = np.cos(np.deg2rad(sst.lat)), np.cos(np.deg2rad(slp.lat))
 options = {
     "cv": KFold(5),
-    "missing_features": "drop",
-    "input_weight": [area, None],
     "output_weight": [area_slp, None],
 }
 searches = {
@@ -101,7 +101,8 @@ climatology, forecasts = [], {name: [] for name in searches}
 for train, test in KFold(5).split(sst):
     climatology.append(slp[train].mean("time").expand_dims(time=slp.time[test]))
     for name, search in searches.items():
-        forecasts[name].append(search.fit(sst[train], slp[train]).predict(sst[test]))
+        model = make_pipeline(Standardizer(weight=area), search).fit(sst[train], slp[train])
+        forecasts[name].append(model.predict(sst[test]))
 missed = (xr.concat(climatology, "time") - slp) ** 2
 skills = {}
 for name, parts in forecasts.items():
@@ -133,8 +134,9 @@ plt.show()
 
 from holrr.plotting import LoadingsDisplay
 
-model = HOLRRCV(selection="1se", **options).fit(sst, slp)
-print(f"input ranks {model.input_rank_}, ranks {model.rank_}")
+search = HOLRRCV(selection="1se", **options)
+model = make_pipeline(Standardizer(weight=area), search).fit(sst, slp)
+print(f"input ranks {search.input_rank_}, ranks {search.rank_}")
 figure = plt.figure(figsize=(7, 5.2), layout="constrained")
 upper, lower = figure.subfigures(2)
 above = LoadingsDisplay.from_estimator(model, mode=0, n_components=2, fig=upper)
@@ -161,4 +163,4 @@ for k in range(2):
     print(
         f"driver {k + 1}: correlation {np.corrcoef(fitted, index[:, k])[0, 1]:.2f} with the scores"
     )
-print(model.to_dataset().coef.dims)
+print(search.to_dataset().coef.dims)

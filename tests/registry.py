@@ -350,7 +350,6 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "gammas": ([0.3, 0.5],),
     "init": ("random",),
     "input_alpha": (0.1,),  # without input ranks it has no effect
-    "input_weight": (np.arange(1.0, 6.0),),
     "kernel": ("laplacian",),
     "kernel_params": ({},),
     "loss": ("huber",),
@@ -377,9 +376,7 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
 WITHOUT_ALTERNATIVE = {
     "input_rank": "it needs inputs with modes; test_tensor_inputs.py has them",
     "input_shape": "it gives inputs modes; test_tensor_inputs.py has them",
-    "missing_features": "it drops inputs without values; test_tensor_inputs.py has some",
     "output_shape": "it needs flat outputs; test_labels.py has them",
-    "sample_dim": "it names a dimension, which arrays do not have; test_labels.py tests it",
     "verbose": "it only prints",
     "warm_start": "it starts from the last fit on purpose",
 }

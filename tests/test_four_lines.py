@@ -16,7 +16,7 @@ N_MONTHS, LAND = 60, (slice(1, 3), slice(2, 4))
 
 FOUR_LINES = """
 sst, slp = xr.open_dataarray("sst.nc"), xr.open_dataarray("slp.nc")
-model = HOLRRCV(missing_features="drop").fit(sst[:48], slp[:48])
+model = HOLRRCV().fit(sst[:48], slp[:48])
 forecast = model.predict(sst[48:])
 forecast.to_netcdf("forecast.nc")
 """

@@ -285,15 +285,15 @@ def test_integer_weights_equal_repeated_rows_with_input_ranks(case):
 
 
 @rows_with(
-    "input_weight",
+    "blocks",
     "alpha",
     and_also=lambda row: row.params["alpha"] and row.params.get("subspaces") in FITTED,
 )
 def test_an_input_of_weight_zero_in_a_block_without_penalty_is_not_used(case):
     X, Y = linear_problem(20, 4, (2,))
     blocks = {"a": [0, 1], "b": [2, 3]}
-    weight = np.array([0.0, 1.0, 1.0, 1.0])
-    model = make(case, blocks=blocks, alpha={"a": 0.0, "b": 1.0}, input_weight=weight).fit(X, Y)
+    X = Standardizer(weight=[0.0, 1.0, 1.0, 1.0]).fit_transform(X)
+    model = make(case, blocks=blocks, alpha={"a": 0.0, "b": 1.0}).fit(X, Y)
     assert not model.coef_[0].any()
     assert model.coef_[1].any()
 
@@ -452,15 +452,15 @@ def test_standard_errors_with_a_penalty_for_each_output_are_those_of_its_model(c
     assert np.isfinite(found.coef.std_error).all()
 
 
-@rows_with("blocks", "cv", "missing_features")
+@rows_with("blocks", "cv")
 def test_standard_errors_of_blocks_with_dropped_inputs_are_those_without_them(case):
     X, Y = linear_problem(40, 5)
     left = [0, 1, 2, 4]
-    given = {"missing_features": "drop", "cv": KFold(3)}
+    given = {"cv": KFold(3)}
     expected = make(case, blocks=[0, 0, 1, 1], **given).fit(X[:, left], Y)
     expected = standard_errors(expected, X[:, left], Y, n_groups=5).coef.std_error
     X[:, 3] = np.nan
-    model = make(case, blocks=[0, 0, 1, 1, 1], **given).fit(X, Y)
+    model = make(case, blocks=[0, 0, 1, 1, 1], input_shape=(5,), **given).fit(X, Y)
     case.near(standard_errors(model, X, Y, n_groups=5).coef.std_error, expected, factor=100)
 
 
@@ -520,11 +520,11 @@ def test_the_message_for_lagged_rows_keeps_the_lag(case):
     assert np.isfinite(model.predict(X[:3]).to_numpy()).all()
 
 
-@rows_with("missing_features", and_also=lambda row: row.representative)
+@pytest.mark.parametrize("case", params(lambda row: row.representative))
 def test_the_message_for_a_shifted_sample_names_it(case):
     X, Y = series()
     with pytest.raises(ValueError, match="sample 0") as error:
-        case.make(missing_features="drop").fit(X.shift(time=2), Y)
+        case.make().fit(X.shift(time=2), Y)
     assert "Drop" in str(error.value) or "Leave out" in str(error.value)
 
 

@@ -10,9 +10,26 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 import holrr
-from holrr import HOLRR, HOLRRCV, RLS, RLSCV, KernelHOLRR, Moments
+from holrr import (
+    HOLRR,
+    HOLRRCV,
+    RLS,
+    RLSCV,
+    KernelHOLRR,
+    Moments,
+    standard_errors,
+    trace_norm_path,
+)
+from holrr.data import Along, Delayer, Standardizer
+from holrr.diagnostics import find_outliers
+from holrr.report import make_report
 from holrr.streaming import memory_budget
 from problems import assert_same_state, on_disk, toy
 
@@ -93,8 +110,10 @@ def test_predictions_have_the_labels_of_the_fit_and_the_numbers_of_arrays(row):
 def test_transposed_objects_are_ordered_by_name(row):
     x, y = maps()
     model = row.make().fit(x, y)
-    turned = row.make(sample_dim="time").fit(
-        x.transpose("lon", "lat", "time"), y.transpose("month", "time", "station")
+    turned = row.make().fit(
+        x.transpose("lon", "lat", "time"),
+        y.transpose("month", "time", "station"),
+        sample_dim="time",
     )
     assert turned.labels_.outputs.dims == ("month", "station")
     found = turned.predict(x.transpose("lat", "time", "lon"))
@@ -319,13 +338,79 @@ def test_errors_name_the_labels_that_differ():
 def test_the_sample_dimension_must_be_unique():
     x, y = maps()
     with pytest.raises(ValueError, match="sample_dim='t' is not a dimension of X"):
-        RLS(sample_dim="t").fit(x, y)
+        RLS().fit(x, y, sample_dim="t")
     with pytest.raises(ValueError, match="share no dimension: rename"):
         RLS().fit(x.rename(time="day"), y)
     both = y.rename(station="lat").transpose("lat", "time", "month")
-    with pytest.raises(ValueError, match=r"share \('time', 'lat'\): choose the sample dimension"):
-        RLS().fit(x, both.drop_vars("lat"))
-    assert RLS(sample_dim="time").fit(x, both.drop_vars("lat")).coef_.shape == (2, 3, 3, 4)
+    both = both.drop_vars("lat")
+    message = r"share \('time', 'lat'\): put the samples first.*y.transpose\('time', ...\).*to fit"
+    with pytest.raises(ValueError, match=message):
+        RLS().fit(x, both)
+    model = RLS().fit(x, both, sample_dim="time")
+    assert model.coef_.shape == (2, 3, 3, 4)
+    first = RLS().fit(x, both.transpose("time", ...))
+    xr.testing.assert_identical(first.predict(x), model.predict(x))
+    for given in ((matrix(x), both.to_numpy()), (matrix(x), tables()[1])):
+        with pytest.raises(ValueError, match="sample_dim='time' names a dimension of xarray"):
+            RLS().fit(*given, sample_dim="time")
+
+
+def ambiguous():
+    """A field and maps of the same dimensions, whose samples come last."""
+    x, y = maps()
+    both = y.rename(station="lat").drop_vars(["lat", "elevation"]).transpose("lat", "month", "time")
+    return x.transpose("lat", "lon", "time"), both
+
+
+def test_the_sample_dimension_of_a_fit_is_that_of_all_later_calls(row):
+    x, y = ambiguous()
+    model = row.make().fit(x, y, sample_dim="time")
+    assert model.labels_.sample_dim == "time"
+    expected = row.make().fit(x.transpose("time", ...), y.transpose("time", ...))
+    xr.testing.assert_identical(model.predict(x), expected.predict(x))
+    assert model.score(x, y) == expected.score(x, y)
+    if row.batches:
+        parts = [{"time": slice(0, 20)}, {"time": slice(20, 40)}]
+        batches = row.make()
+        for part in parts:
+            given = {} if hasattr(batches, "moments_") else {"sample_dim": "time"}
+            batches.partial_fit(x.isel(part), y.isel(part), **given)
+        assert batches.predict(x).dims == model.predict(x).dims
+
+
+def test_refits_use_the_sample_dimension_of_the_fit():
+    x, y = ambiguous()
+    first = x.transpose("time", ...), y.transpose("time", ...)
+    model, same = (RLSCV(cv=3).fit(*data, sample_dim="time") for data in ((x, y), first))
+    expected = standard_errors(same, *first).coef.std_error
+    assert_allclose(standard_errors(model, x, y).coef.std_error, expected)
+    assert_allclose(standard_errors(model.best_estimator_, x, y).coef.std_error, expected)
+    expected = find_outliers(same, *first, cv=3).residuals
+    assert_allclose(find_outliers(model, x, y, cv=3).residuals, expected)
+    pipeline = make_pipeline(Standardizer(), RLSCV(cv=3))
+    pipeline.fit(x, y, standardizer__sample_dim="time", rlscv__sample_dim="time")
+    for one in (model, pipeline):
+        assert "R2" in str(make_report(one, x, y, cross_validate=True))
+    expected = trace_norm_path(*first, [1.0, 0.1])[1].predict(x)
+    found = trace_norm_path(x, y, [1.0, 0.1], sample_dim="time")[1].predict(x)
+    xr.testing.assert_allclose(found, expected)
+
+
+def test_tools_of_scikit_learn_pass_the_sample_dimension():
+    x, y = ambiguous()
+    first = x.transpose("time", ...), y.transpose("time", ...)
+    steps = [Standardizer(), Delayer([0, 1]), Along(Normalizer(), "lon"), RLSCV(cv=3)]
+    pipeline = make_pipeline(*steps)
+    expected = clone(pipeline).fit(*first).predict(first[0])
+    given = {f"{name}__sample_dim": "time" for name in pipeline.named_steps}
+    xr.testing.assert_allclose(clone(pipeline).fit(x, y, **given).predict(x), expected)
+    with config_context(enable_metadata_routing=True):
+        found = clone(pipeline).fit(x, y, sample_dim="time").predict(x)
+    xr.testing.assert_allclose(found, expected)
+    # These tools divide the data along the first dimension.
+    x, y = first[0].transpose("time", "lon", "lat"), first[1]
+    search = GridSearchCV(RLS(), {"alpha": [0.1, 10.0]}, cv=3).fit(x, y, sample_dim="time")
+    assert search.predict(x).dims == y.dims
 
 
 def test_labels_of_samples_of_different_libraries_must_agree():
@@ -422,7 +507,7 @@ def test_labelled_text_is_refused():
     with pytest.raises(ValueError, match=r"y \('temperature'\) must hold real numbers"):
         RLS().fit(x, y.astype(str))
     with pytest.raises(ValueError, match="X is a Dataset without variables"):
-        RLS(sample_dim="time").fit(xr.Dataset(coords={"time": y.time}), y)
+        RLS().fit(xr.Dataset(coords={"time": y.time}), y, sample_dim="time")
 
 
 # ---------------------------------------------------------------- without xarray

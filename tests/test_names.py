@@ -424,7 +424,7 @@ def test_coordinates_of_other_precision_are_explained():
     lat = np.array([50.1, 50.2, 50.3])
     x = xr.DataArray(rng.normal(size=(30, 3, 2)), {"lat": lat}, dims=("time", "lat", "lon"))
     y = xr.DataArray(rng.normal(size=(30, 3)), {"lat": lat}, dims=("time", "lat"))
-    model = RLS(sample_dim="time").fit(x, y)
+    model = RLS().fit(x, y, sample_dim="time")
     single = {"lat": lat.astype(np.float32)}
     with pytest.raises(ValueError, match=r"'lat'.*other precision.*X.assign_coords\(lat=...\)"):
         model.predict(x.assign_coords(single))
@@ -442,10 +442,10 @@ def test_times_that_are_not_the_first_shared_dimension_need_sample_dim():
     x = xr.DataArray(rng.normal(size=(3, 30, 2)), coords, dims=("lat", "time", "k"))
     y = xr.DataArray(rng.normal(size=(3, 30)), coords, dims=("lat", "time"))
     for inputs in (x, x.to_dataset("k"), {"a": x, "b": x[:, :, 0].rename("b")}):
-        with pytest.raises(ValueError, match="Set sample_dim='time'"):
+        with pytest.raises(ValueError, match="Pass sample_dim='time' to fit"):
             RLS().fit(inputs, y)
-    assert RLS(sample_dim="time").fit(x, y).predict(x).sizes == {"time": 30, "lat": 3}
-    assert RLS(sample_dim="lat").fit(x, y).predict(x).sizes == {"lat": 3, "time": 30}
+    assert RLS().fit(x, y, sample_dim="time").predict(x).sizes == {"time": 30, "lat": 3}
+    assert RLS().fit(x, y, sample_dim="lat").predict(x).sizes == {"lat": 3, "time": 30}
 
 
 @pytest.mark.parametrize("shape", [np.array([2, 2]), [2, 2]])

@@ -69,7 +69,7 @@ def described(text: str) -> dict[str, str]:
 def test_every_parameter_of_an_estimator_has_a_type_and_a_sentence(name):
     cls = resolve(name)
     found = described(section(inspect.getdoc(cls), "Parameters"))
-    assert set(found) == set(inspect.signature(cls).parameters)
+    assert list(found) == list(inspect.signature(cls).parameters)
     # A reader of one page need not open another one to learn what a parameter does.
     assert not [text for text in found.values() if re.match(r"(As in|See) `", text)]
 

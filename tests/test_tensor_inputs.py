@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV, KernelRLS, Moments, load, standard_errors
+from holrr import HOLRR, HOLRRCV, LRR, LRRCV, RLS, RLSCV, Moments, load, standard_errors
 from holrr.data import to_matrix
 from holrr.streaming import memory_budget
 from problems import on_disk
@@ -245,12 +246,71 @@ def test_scikit_learns_tools_take_arrays_and_tables():
     assert_array_equal(table.index, sea.time)
 
 
-def test_kernels_take_modes_blocks_and_land():
+def test_all_estimators_leave_out_land(row):
     sea, maps, land = field()
     used = sea.to_numpy()[:, ~land]
-    model = KernelRLS(missing_features="drop").fit(sea, maps)
-    plain = KernelRLS().fit(used, maps.to_numpy())
-    assert_array_equal(model.predict(sea), plain.predict(used))
+    params = {"input_rank": None} if "input_rank" in row.params else {}
+    plain = row.make(**params).fit(used, maps.to_numpy())
+    for given in (sea, sea.to_numpy()):
+        model = row.make(**params).fit(given, maps)
+        assert model.n_features_in_ == 12
+        row.near(model.predict(given), plain.predict(used), 100)
+        # What the cells hold in predictions does not matter.
+        filled = given.fillna(7.0) if given is sea else np.nan_to_num(given)
+        assert_array_equal(model.predict(filled), model.predict(given))
+        if row.linear:
+            assert_array_equal(np.isnan(model.coef_).all((2, 3)), land)
+            row.near(model.coef_[~land], plain.coef_, 100)
+    if row.batches and row.params.get("landmarks") is None:
+        parts = (slice(0, 25), slice(25, None))
+        batches = row.make(**params)
+        for part in parts:
+            batches.partial_fit(sea[part], maps[part])
+        row.near(batches.predict(sea), plain.predict(used), 100)
+        late = sea.copy()
+        late[30, 1, 1] = 1.0
+        batches = row.make(**params).partial_fit(late[parts[0]], maps[parts[0]])
+        with pytest.raises(ValueError, match=r"'lat=0.0,lon=30.0' of X is missing in some"):
+            batches.partial_fit(late[parts[1]], maps[parts[1]])
+
+
+def test_blocks_and_tables_with_levels_are_fields():
+    sea, maps, land = field()
+    index = np.linspace(0, 1, N)
+    values, Y = sea.to_numpy(), maps.to_numpy()
+    plain = RLS().fit({"sst": values[:, ~land], "index": index}, Y)
+    expected = plain.predict({"sst": values[:, ~land], "index": index})
+    data = xr.Dataset({"sst": sea, "index": ("time", index)})
+    for given in (data, {"sst": values, "index": index}, {"sst": sea, "index": index}):
+        model = RLS().fit(given, Y)
+        assert_allclose(model.predict(given), expected, atol=1e-10)
+        assert_array_equal(np.isnan(model.coef_["sst"]).all((2, 3)), land)
+    flat = np.column_stack([values.reshape(N, -1), index])
+    model = RLS(input_shape={"sst": MODES, "index": ()}).fit(flat, Y)
+    assert_allclose(model.predict(flat), expected, atol=1e-10)
+    columns = pd.MultiIndex.from_product([sea.lat.to_numpy(), sea.lon.to_numpy()])
+    table = pd.DataFrame(values.reshape(N, -1), columns=columns)
+    expected = RLS().fit(values, Y)
+    assert_allclose(RLS().fit(table, Y).predict(table), expected.predict(values), atol=1e-10)
+    cells = sea.stack(cell=("lat", "lon"))  # one mode with labels
+    assert_allclose(RLS().fit(cells, Y).predict(cells), expected.predict(values), atol=1e-10)
+
+
+def test_columns_without_values_of_a_matrix_or_a_table_are_an_error(row):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(N, 4)), rng.normal(size=(N, *OUTPUTS))
+    X[:, 2] = np.nan
+    table = pd.DataFrame(X, columns=list("pqrs"))
+    field = rng.normal(size=(N, *MODES))
+    for given, name in (
+        (X, "2"),
+        (table, "'r'"),
+        ({"field": field, "weather": X}, r"'weather\[2\]'"),
+        ({"field": field, "weather": table}, r"'weather\[r\]'"),
+    ):
+        message = f"Leave out feature {name}, for which no sample has a finite value"
+        with pytest.raises(ValueError, match=message):
+            row.make().fit(given, Y)
 
 
 # ---------------------------------------------------------------- geometry
@@ -258,7 +318,7 @@ def test_kernels_take_modes_blocks_and_land():
 
 def test_a_field_with_land_to_maps_that_share_its_dimensions():
     sea, maps, land = field()
-    model = HOLRRCV(missing_features="drop").fit(sea, maps)
+    model = HOLRRCV().fit(sea, maps)
     assert model.n_features_in_ == 12
     assert model.coef_.shape == (*MODES, *OUTPUTS)
     assert_array_equal(np.isnan(model.coef_).all(axis=(2, 3)), land)
@@ -278,7 +338,7 @@ def test_a_field_with_land_to_maps_that_share_its_dimensions():
 def test_dropping_cells_is_the_fit_to_the_others():
     sea, maps, land = field()
     for model in (RLS(), HOLRR((2, 2, 2)), HOLRRCV(input_rank=None)):
-        kept = type(model)(**{**model.get_params(), "missing_features": "drop"}).fit(sea, maps)
+        kept = clone(model).fit(sea, maps)
         plain = model.fit(sea.to_numpy()[:, ~land], maps.to_numpy())
         assert_allclose(kept.predict(sea), plain.predict(sea.to_numpy()[:, ~land]), atol=1e-12)
 
@@ -288,21 +348,19 @@ def test_cells_that_are_missing_in_some_samples_are_an_error():
     some = sea.copy()
     some[3, 0, 0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        RLS(missing_features="drop").fit(some, maps)
+        RLS().fit(some, maps)
     some = sea.copy()
     some[3, 1, 1] = 1.0
     with pytest.raises(ValueError, match=r"'lat=0.0,lon=30.0' of X is missing in some"):
-        RLS(missing_features="drop").fit(some, maps)
-    with pytest.raises(ValueError, match=r"features 'lat=0.0,lon=30.0'.*missing_features='drop'"):
-        RLS().fit(sea, maps)
+        RLS().fit(some, maps)
     with pytest.raises(ValueError, match="No inputs are left"):
-        RLS(missing_features="drop").fit(sea * np.nan, maps)
+        RLS().fit(sea * np.nan, maps)
 
 
 def test_land_on_disk_in_batches_and_of_dask(tmp_path):
     sea, maps, _ = field(n=120)
     X, Y = sea.to_numpy(), maps.to_numpy()
-    options = {"missing_features": "drop", "input_rank": (2, 2)}
+    options = {"input_rank": (2, 2)}
     expected = RLS(**options).fit(X, Y).predict(X)
     da = pytest.importorskip("dask.array")
     with memory_budget(2**15):
@@ -325,7 +383,7 @@ def test_land_on_disk_in_batches_and_of_dask(tmp_path):
 def test_files_keep_modes_blocks_land_and_projections(tmp_path):
     sea, maps, _ = field()
     blocks = xr.Dataset({"sst": sea, "index": ("time", np.linspace(0, 1, N))})
-    model = RLS(missing_features="drop", input_rank={"sst": (2, 3)}).fit(blocks, maps)
+    model = RLS(input_rank={"sst": (2, 3)}).fit(blocks, maps)
     model.save(tmp_path / "model.holrr")
     again = load(tmp_path / "model.holrr")
     for one, two in zip(
@@ -473,27 +531,6 @@ def test_a_matrix_is_searched_as_before():
     assert HOLRRCV(input_rank=None).fit(X, Y).input_rank_ == MODES
 
 
-def test_weights_of_cells_scale_the_inputs():
-    X, Y, _ = problem()
-    weight = np.random.default_rng(0).uniform(0.5, 2, size=MODES)
-    model = RLS(0.7, input_weight=weight).fit(X, Y)
-    scale = np.sqrt(weight / weight.mean())
-    plain = RLS(0.7).fit(X * scale, Y)
-    assert_allclose(model.predict(X), plain.predict(X * scale), atol=1e-10)
-    assert_allclose(model.coef_, scale[:, :, None, None] * plain.coef_, atol=1e-10)
-    vectors = [np.arange(1.0, 5.0), None]
-    model = HOLRRCV(input_weight=vectors, input_rank=None).fit(X, Y)
-    scale = np.sqrt(vectors[0] / 2.5)[:, None]
-    plain = HOLRRCV(input_rank=None).fit(X * scale, Y)
-    assert_allclose(model.predict(X), plain.predict(X * scale), atol=1e-8)
-    with pytest.raises(ValueError, match="input_weight"):
-        RLS(input_weight=-weight).fit(X, Y)
-    # A cell of weight zero is not used.
-    weight[0, 0] = 0.0
-    model = RLS(0.7, input_weight=weight).fit(X, Y)
-    assert_array_equal(model.coef_[0, 0], np.zeros(OUTPUTS))
-
-
 # ---------------------------------------------------------------- refinement
 
 
@@ -558,7 +595,7 @@ def test_input_shape_holds_for_moments():
 
 def test_standard_errors_have_the_modes_of_the_inputs():
     sea, maps, land = field()
-    model = LRR(2, missing_features="drop")
+    model = LRR(2)
     found = standard_errors(model, sea, maps).to_dataset()
     assert found.coef_std_error.dims == found.coef.dims
     assert_array_equal(np.isnan(found.coef_std_error).all(("lat", "lon")), land)
@@ -567,8 +604,22 @@ def test_standard_errors_have_the_modes_of_the_inputs():
     found = standard_errors(LRR(2), blocks, maps).to_dataset()
     assert found.coef_field_std_error.shape == found.coef_field.shape
     assert found.coef_index_std_error.shape == found.coef_index.shape
-    search = HOLRRCV(missing_features="drop").fit(sea, maps)
+    search = HOLRRCV().fit(sea, maps)
     assert standard_errors(search, sea, maps, stability=True).coef.std_error.shape[0] == 10
+
+
+def test_standard_errors_of_searches_of_few_samples_leave_out_land():
+    sea, maps, land = field(n=9)
+    cells = sea.stack(cell=("lat", "lon"))
+    two = xr.Dataset({"cells": (("time", "cell"), cells.to_numpy()), "index": sea[:, 0]})
+    table = pd.DataFrame(cells.to_numpy(), columns=cells.indexes["cell"])
+    X, Y = sea.to_numpy()[:, ~land], maps.to_numpy()
+    expected = standard_errors(RLSCV([1.0, 10.0], cv=3).fit(X, Y), X, Y, n_groups=4)
+    for given in (sea, cells, table, two):
+        model = RLSCV([1.0, 10.0], cv=3, input_rank=None).fit(given, Y)
+        errors = standard_errors(model, given, Y, n_groups=4)
+        if given is not two:
+            assert_allclose(errors.coef.std_error, expected.coef.std_error, atol=1e-9)
 
 
 def test_other_coordinates_are_named():
@@ -578,22 +629,11 @@ def test_other_coordinates_are_named():
         model.predict(sea.fillna(0.0).assign_coords(lat=sea.lat + 1))
 
 
-def test_weights_of_one_mode_and_of_cells_that_do_not_exist():
-    sea, maps, land = field()
-    area = np.cos(np.deg2rad(sea.lat))
-    one = RLS(input_weight=area, missing_features="drop").fit(sea, maps)
-    two = RLS(input_weight=[area.to_numpy(), None], missing_features="drop").fit(sea, maps)
-    assert_allclose(one.coef_, two.coef_, rtol=1e-10)
-    cells = np.where(land, np.nan, area.to_numpy()[:, None])
-    three = RLS(input_weight=cells, missing_features="drop").fit(sea, maps)
-    assert_allclose(three.coef_, one.coef_, rtol=1e-10)
-
-
 def test_masked_cells_are_missing_ones():
     sea, maps, _ = field()
     masked = np.ma.masked_invalid(sea.to_numpy())
-    model = RLS(missing_features="drop").fit(masked, maps.to_numpy())
-    expected = RLS(missing_features="drop").fit(sea.to_numpy(), maps.to_numpy())
+    model = RLS().fit(masked, maps.to_numpy())
+    expected = RLS().fit(sea.to_numpy(), maps.to_numpy())
     assert_array_equal(model.predict(masked), expected.predict(sea.to_numpy()))
 
 
@@ -651,6 +691,23 @@ def test_predictions_of_blocks_have_the_labels_of_their_rows():
     assert_array_equal(found.index, table.index[5:8])
 
 
+def test_moments_of_fields_are_those_of_the_cells_with_values():
+    sea, maps, land = field(n=60)
+    parts = [(sea[:20], maps[:20]), (sea[20:40], maps[20:40]), (sea[40:], maps[40:])]
+    expected = HOLRR(2).fit(sea, maps)
+    for moments in (
+        sum(Moments.from_arrays(*part) for part in parts),
+        Moments.from_batches(iter(parts)),
+    ):
+        model = HOLRR(2).fit_moments(moments)
+        assert_allclose(model.predict(sea), expected.predict(sea), atol=1e-9)
+        assert_array_equal(np.isnan(model.coef_).all((2, 3)), land)
+    folds = [Moments.from_arrays(*part) for part in parts]
+    search = RLSCV([1.0, 10.0], input_rank=None).fit_fold_moments(folds)
+    in_memory = RLSCV([1.0, 10.0], cv=3, input_rank=None).fit(sea, maps)
+    assert_allclose(search.coef_, in_memory.coef_, atol=1e-9)
+
+
 def test_moments_of_other_modes_or_other_land_are_not_merged():
     X, Y, _ = problem()
     one = Moments.from_arrays(X[:20], Y[:20])
@@ -660,7 +717,7 @@ def test_moments_of_other_modes_or_other_land_are_not_merged():
     for rows, cell in ((slice(0, 20), (0, 0)), (slice(20, 40), (1, 1))):
         some = X[rows].copy()
         some[:, *cell] = np.nan
-        parts.append(RLS(missing_features="drop").partial_fit(some, Y[rows]).moments_)
+        parts.append(RLS().partial_fit(some, Y[rows]).moments_)
     with pytest.raises(ValueError, match="different cells of X"):
         parts[0] + parts[1]
 
@@ -681,12 +738,11 @@ def test_single_precision_is_kept():
     torch = pytest.importorskip("torch")
     X, Y, _ = problem()
     x, y = X.astype(np.float32), Y.astype(np.float32)
-    for params in ({"input_rank": (2, 2)}, {"input_weight": np.full(MODES, 2.0)}):
-        model = RLS(**params).fit(x, y)
-        assert model.coef_.dtype == np.float32
-        of_torch = RLS(**params).fit(torch.from_numpy(x), torch.from_numpy(y))
-        assert of_torch.coef_.dtype == torch.float32
-        assert_allclose(of_torch.coef_.numpy(), model.coef_, atol=1e-4)
+    model = RLS(input_rank=(2, 2)).fit(x, y)
+    assert model.coef_.dtype == np.float32
+    of_torch = RLS(input_rank=(2, 2)).fit(torch.from_numpy(x), torch.from_numpy(y))
+    assert of_torch.coef_.dtype == torch.float32
+    assert_allclose(of_torch.coef_.numpy(), model.coef_, atol=1e-4)
 
 
 def test_ranks_above_the_number_of_features_are_lowered():
@@ -713,7 +769,7 @@ def test_blocks_of_other_libraries():
         model.predict({"a": X, "b": table[list("rqp")]})
     masked = np.ma.masked_array(X, mask=np.zeros(X.shape, dtype=bool))
     masked[:, 1, 1] = np.ma.masked
-    dropped = RLS(missing_features="drop").fit({"a": masked}, Y)
+    dropped = RLS().fit({"a": masked}, Y)
     assert np.isnan(dropped.coef_[1, 1]).all()
 
 

@@ -55,6 +55,10 @@ class TensorRegressor(
     passes the `Fit` to `_assign`. `_assign` replaces all fitted attributes at once.
     """
 
+    # With metadata routing, the sample dimension that is passed to scikit-learn's tools reaches
+    # `fit`.
+    __metadata_request__fit = {"sample_dim": True}  # noqa: RUF012 (scikit-learn's convention)
+
     tucker_: Tucker
     labels_: Labels | None = None
     _output_weight: np.ndarray | None = None  # output weights of the fit, (d1, ..., dp)

@@ -289,6 +289,20 @@ def test_grids_keep_their_names(suffix):
     assert pd.read_csv("P.csv", header=[0, 1], index_col=0).shape == (50, 6)
 
 
+def test_the_dimension_of_the_samples_is_named_if_it_is_not_first(capfd):
+    pytest.importorskip("h5netcdf")
+    times = {"time": pd.date_range("2000-01-01", periods=50, freq="MS"), "k": np.arange(4.0)}
+    x = xr.DataArray(X, times, ("time", "k"), name="x").T
+    y = xr.DataArray(Y[:, 0, :1] + X, times, ("time", "k"), name="y").T
+    xr.Dataset({"x": x, "y": y}).to_netcdf("d.nc", engine="h5netcdf")
+    words = ["fit", "d.nc:x", "d.nc:y", "--rank", "1", "-o", "m"]
+    assert "contains times. Pass sample_dim='time' to fit" in fails(capfd, 3, *words)
+    runs(*words, "--sample-dim", "time")
+    runs("predict", "m", "d.nc:x", "-o", "P.nc")
+    with xr.open_dataset("P.nc", engine="h5netcdf") as found:
+        xr.testing.assert_allclose(found.y, HOLRR(1).fit(x.T, y.T).predict(x.T))
+
+
 # ---------------------------------------------------------------- errors
 
 

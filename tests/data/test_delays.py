@@ -125,7 +125,7 @@ def test_xarray_objects_get_a_dimension(chunked):
         assert set(found.coords) == {*A.coords, "delay"}
         assert_array_equal(found, EXPECTED)
         assert (found.chunks is not None) == chunked
-    found = Delayer(DELAYS, sample_dim="time").fit_transform(data, groups=A.run)
+    found = Delayer(DELAYS).fit_transform(data, groups=A.run, sample_dim="time")
     assert_array_equal(found.sst, EXPECTED)
     assert_array_equal(found["index"], 2 * EXPECTED[:, :, 0, 0])
     assert found["index"].dims == ("time", "delay")
@@ -239,7 +239,7 @@ def test_nan_and_masked_entries_are_nan():
     assert_array_equal(found[1:], A[:-1])
     masked = np.ma.masked_invalid(A)
     assert_array_equal(Delayer([1]).fit_transform(masked), found)
-    model = holrr.RLS(missing_features="drop").fit(found[1:], Y[1:])
+    model = holrr.RLS(input_shape=found.shape[1:]).fit(found[1:], Y[1:])
     assert np.isnan(model.coef_[2]).all()
 
 

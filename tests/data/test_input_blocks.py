@@ -93,10 +93,10 @@ def test_penalties_alone_name_the_entries_of_a_dict():
 def test_columns_without_any_value_are_left_out():
     X = rng.normal(size=(N, 5))
     X[:, 1] = np.nan
-    model = RLS(blocks=list("aabbb"), missing_features="drop").fit(X, Y)
+    model = RLS(blocks=list("aabbb"), input_shape=(5,)).fit(X, Y)
     assert columns_of(model) == {"a": [0], "b": [2, 3, 4]}
     with pytest.raises(ValueError, match="all inputs of block 'c' are missing"):
-        RLS(blocks=list("acbbb"), missing_features="drop").fit(X, Y)
+        RLS(blocks=list("acbbb"), input_shape=(5,)).fit(X, Y)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_xarray_objects_keep_their_names_and_stay_lazy(chunked):
     turned = scaler.transform(X.transpose("lon", "time", "lat"))
     xr.testing.assert_allclose(turned.transpose(*X.dims), expected)
     found = (
-        Standardizer(sample_dim="time").fit(data.transpose("lon", "lat", "time")).transform(data)
+        Standardizer().fit(data.transpose("lon", "lat", "time"), sample_dim="time").transform(data)
     )
     xr.testing.assert_allclose(found.a, expected)
     xr.testing.assert_allclose(found.b, expected.isel(lat=0, drop=True))
@@ -139,18 +139,6 @@ def test_a_standardizer_accepts_arrays_and_xarray_objects():
     np.testing.assert_allclose(found.to_numpy().reshape(12, 6), expected, rtol=1e-9)
 
 
-def test_the_scaling_of_older_files_is_found_by_the_names_of_dimensions():
-    """They hold no labels of xarray objects."""
-    xr = pytest.importorskip("xarray", reason="xarray is not installed")
-    array = xr.DataArray(inputs(24).reshape(12, 2, 3), dims=("time", "lat", "lon"))
-    scaler = Standardizer().fit(array)
-    old = Standardizer()
-    old.scaling_ = scaler.scaling_
-    xr.testing.assert_identical(old.transform(array), scaler.transform(array))
-    turned = array.transpose("lon", "time", "lat")
-    xr.testing.assert_identical(old.transform(turned), scaler.transform(turned))
-
-
 # ---------------------------------------------------------------- where the data are
 
 
@@ -213,7 +201,8 @@ def test_a_dict_of_xarray_objects_keeps_its_labels():
     A = xr.DataArray(inputs(24).reshape(12, 2, 3), dims=("time", "lat", "lon"))
     turned = A.transpose("lat", "time", "lon")
     expected = (A - A.mean("time")) / A.std("time")
-    found = Standardizer(sample_dim="time").fit_transform({"a": turned, "b": A.to_numpy()})
+    blocks = {"a": turned, "b": A.to_numpy()}
+    found = Standardizer().fit_transform(blocks, sample_dim="time")
     xr.testing.assert_allclose(found["a"], expected.transpose(*turned.dims))
     assert_allclose(found["b"], expected.to_numpy())
 
@@ -248,7 +237,8 @@ def test_groups_of_labelled_inputs_are_those_of_plain_ones(kind):
         "dask": da.from_array(X, chunks=(7, 2)),
         "chunks": array.chunk(time=7),
     }[kind]
-    scaler = Standardizer("time", by_group=True).fit(given)
+    dim = {"sample_dim": "time"} if hasattr(given, "dims") else {}
+    scaler = Standardizer(by_group=True).fit(given, **dim)
     for groups in (GROUPS, np.sort(GROUPS)):
         found = scaler.transform(given, groups=groups)
         assert type(found) is type(given)
@@ -329,12 +319,12 @@ def test_features_without_any_value_stay_nan(xp, by_group):
             use(xp.asarray(bad))
 
 
-def test_labelled_features_without_any_value_reach_an_estimator_that_drops_them(tmp_path):
+def test_labelled_features_without_any_value_reach_an_estimator(tmp_path):
     xr = pytest.importorskip("xarray", reason="xarray is not installed")
     A = xr.DataArray(inputs(72).reshape(36, 2, 3), dims=("time", "lat", "lon"))
     A = A.where((A.lat > 0) | (A.lon > 0))
     Y = np.random.default_rng(1).normal(size=(36, 2))
-    model = make_pipeline(Standardizer(), holrr.RLS(missing_features="drop")).fit(A, Y)
+    model = make_pipeline(Standardizer(), holrr.RLS()).fit(A, Y)
     assert np.isnan(model[-1].coef_).all(-1).tolist() == [[True, False, False], [False] * 3]
     flat = A.to_numpy().reshape(36, 6)[:, 1:]
     plain = make_pipeline(Standardizer(), holrr.RLS()).fit(flat, Y)
@@ -377,3 +367,149 @@ def test_dask_arrays_may_have_features_without_any_value():
         Standardizer().fit(da.from_array(X, chunks=(7, 2)))
     with pytest.raises(ValueError, match="X contains NaN or infinity in feature 0"):
         Standardizer().fit(da.from_array(np.full((5, 2), np.nan), chunks=2))
+
+
+# ---------------------------------------------------------------- weights
+
+
+def weighted_by_hand(X, weight, used=slice(None)):
+    """Standardized inputs times the square roots of weights with mean one over those above 0."""
+    some = weight[used]
+    return Standardizer().fit_transform(X) * np.sqrt(weight / some[some > 0].mean())
+
+
+def test_weights_multiply_standardized_features(xp):
+    X, weight = inputs(), np.array([4.0, 0.0, 1.0])
+    expected = weighted_by_hand(X, weight)
+    for factor in (1.0, 1e-300, 1e300):  # only ratios count
+        scaler = Standardizer(weight=factor * weight)
+        found = scaler.fit_transform(xp.asarray(X))
+        assert xp.owns(found)
+        assert_allclose(xp.to_numpy(found), expected, atol=1e-9)
+    assert_allclose(scaler.weight_, [1.6, 0.0, 0.4])
+    found = Standardizer(weight=[4, 0, 1]).fit_transform(xp.asarray(X.astype(np.float32)))
+    assert found.dtype == xp.asarray(X.astype(np.float32)).dtype
+    assert_allclose(xp.to_numpy(found), expected, atol=1e-2)
+    assert not hasattr(scaler.set_params(weight=None).fit(X), "weight_")
+
+
+def test_a_pipeline_weights_the_penalty_of_a_model():
+    """With a penalty alpha, a feature of weight v has the penalty alpha / v."""
+    X, Y = inputs(), np.random.default_rng(1).normal(size=(30, 2, 2))
+    Z, weight = Standardizer().fit_transform(X), np.array([2.0, 0.5, 0.5])
+    found = make_pipeline(Standardizer(weight=weight), holrr.RLS(3.0)).fit(X, Y)
+    Zc, Yc = Z - Z.mean(0), Y.reshape(30, 4) - Y.reshape(30, 4).mean(0)
+    W = np.linalg.solve(Zc.T @ Zc + np.diag(3.0 / weight), Zc.T @ Yc)
+    assert_allclose(found.predict(X).reshape(30, 4), Zc @ W + Y.reshape(30, 4).mean(0), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model", [holrr.RLS(), holrr.HOLRRCV(cv=3), holrr.KernelRLS(kernel="rbf", gamma=0.1)], ids=str
+)
+def test_a_feature_of_weight_zero_is_left_out(model):
+    X, Y = inputs(), np.random.default_rng(1).normal(size=(30, 2, 2))
+    model = make_pipeline(Standardizer(weight=[1.0, 0.0, 1.0]), model).fit(X, Y)
+    other = X + np.array([0.0, 5e3, 0.0])
+    assert_allclose(model.predict(other), model.predict(X), atol=1e-12)
+    expected = make_pipeline(Standardizer(), model[-1]).fit(X[:, [0, 2]], Y).predict(X[:, [0, 2]])
+    assert_allclose(model.fit(X, Y).predict(X), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("by_group", [False, True])
+def test_weights_of_modes_and_of_blocks(by_group):
+    X, area = inputs(180).reshape(30, 6, 3), np.arange(1.0, 7.0)
+    cells = np.repeat(area[:, None], 3, axis=1)
+    expected = Standardizer(by_group=by_group).fit_transform(X, groups=GROUPS)
+    expected *= np.sqrt(cells / 3.5)
+    for weight in ([area, None], cells):
+        scaler = Standardizer(by_group=by_group, weight=weight)
+        assert_allclose(scaler.fit_transform(X, groups=GROUPS), expected, atol=1e-12)
+    blocks = {"field": X, "index": X[:, 0, :2]}
+    scaler = Standardizer(by_group=by_group, weight={"field": [area, None], "index": [0.0, 2.0]})
+    found, mean = scaler.fit_transform(blocks, groups=GROUPS), (63 + 2) / 19
+    assert_allclose(found["field"], expected * np.sqrt(3.5 / mean), atol=1e-12)
+    assert not found["index"][:, 0].any()
+    only = Standardizer(by_group=by_group, weight={"index": [3.0, 3.0]})
+    factor = np.sqrt(20 / 24) / np.sqrt(cells / 3.5)  # the other block has weights of one
+    assert_allclose(only.fit_transform(blocks, groups=GROUPS)["field"], expected * factor)
+
+
+def test_labels_of_weights_are_those_of_the_inputs():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    X = inputs(180).reshape(30, 6, 3)
+    coords = {"lat": np.arange(0.0, 60.0, 10.0), "lon": [1, 2, 3]}
+    A = xr.DataArray(X, coords, ("time", "lat", "lon"))
+    area = np.cos(np.deg2rad(A.lat))
+    expected = Standardizer(weight=[area.to_numpy(), None]).fit_transform(X)
+    for weight in (area, area.expand_dims(lon=A.lon), [area, None], area.to_series()):
+        assert_allclose(Standardizer(weight=weight).fit_transform(A).to_numpy(), expected)
+    with pytest.raises(ValueError, match="weight has other coordinates along 'lat' than X"):
+        Standardizer(weight=area[::-1]).fit(A)
+    with pytest.raises(ValueError, match=r"weight has dimensions \('height',\), but X has"):
+        Standardizer(weight=area.rename(lat="height")).fit(A)
+    table = pd.DataFrame(inputs(), columns=list("abc"))
+    weight = pd.Series([1.0, 2.0, 3.0], index=list("abc"))
+    expected = Standardizer(weight=[1.0, 2.0, 3.0]).fit_transform(inputs())
+    assert_allclose(Standardizer(weight=weight).fit_transform(table), expected)
+    with pytest.raises(ValueError, match="at position 0 weight has 'c' and X has 'a'"):
+        Standardizer(weight=weight[::-1]).fit(table)
+    levels = pd.MultiIndex.from_product([["u", "v", "w"], [1, 2]], names=["name", "lag"])
+    shuffled = pd.DataFrame(X[:, :, 0], columns=levels)[levels[[3, 0, 5, 1, 4, 2]]]
+    found = Standardizer(weight=pd.Series([1.0, 4.0], pd.Index([2, 1], name="lag"))).fit(shuffled)
+    assert_allclose(
+        found.weight_, [4 / 2.5 if lag == 1 else 1 / 2.5 for _, lag in shuffled.columns]
+    )
+
+
+def test_weights_of_cells_without_values_do_not_count():
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X, weight = inputs(), np.array([1.0, np.nan, 3.0])
+    expected = weighted_by_hand(X, weight, [0, 2])
+    X[:, 1] = np.nan
+    array = xr.DataArray(X, dims=("time", "cell"))
+    for given in (X, array, array.chunk(time=7), da.from_array(X, chunks=(7, 2))):
+        for by_group in (False, True):
+            scaler = Standardizer(by_group=by_group, weight=weight)
+            if by_group and given is not X:
+                continue
+            found = np.asarray(scaler.fit(given).transform(given, groups=np.zeros(30)))
+            assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0, -1.0, 1.0], "weight must be finite and at least 0; got -1.0"),
+        ([1.0, np.nan, 1.0], "weight must be finite and at least 0; got nan"),
+        ([0.0, 0.0, 0.0], "weight is zero for all features"),
+        ([1.0, 2.0], r"weight as an array must have the shape \(3,\) .*; got \(2,\)"),
+        ("much", "weight must contain numbers; got 'much'"),
+        ({"a": 1.0}, "weight has weights for 'a', but X has no blocks with names"),
+    ],
+)
+def test_bad_weights_are_named_and_leave_the_fit_as_it_was(weight, message):
+    X = inputs()
+    scaler = Standardizer(weight=[1.0, 2.0, 3.0]).fit(X)
+    before = scaler.transform(X)
+    with pytest.raises((ValueError, TypeError), match=message):
+        scaler.set_params(weight=weight).fit(X)
+    np.testing.assert_array_equal(scaler.transform(X), before)
+    blocks = {"a": X, "b": X}
+    with pytest.raises(ValueError, match=r"must be a dict .* blocks \['a', 'b'\]; got ndarray"):
+        Standardizer(weight=np.ones(3)).fit(blocks)
+    with pytest.raises(ValueError, match=r"weight\['b'\] as an array must have the shape \(3,\)"):
+        Standardizer(weight={"b": [1.0, 2.0]}).fit(blocks)
+
+
+def test_weights_are_saved(tmp_path):
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    A = xr.DataArray(inputs(72).reshape(36, 2, 3), dims=("time", "lat", "lon"))
+    weight = xr.DataArray([0.0, 1.0], dims="lat")
+    for scaler in (Standardizer(weight=weight), Standardizer(weight=[[1.0, 2.0], None])):
+        pipeline = make_pipeline(scaler, holrr.RLS()).fit(A, np.random.default_rng(1).random(36))
+        holrr.save(pipeline, tmp_path / "m")
+        again = holrr.load(tmp_path / "m")
+        np.testing.assert_array_equal(again.predict(A), pipeline.predict(A))
+        np.testing.assert_array_equal(again[0].fit_transform(A), scaler.fit_transform(A))

@@ -261,7 +261,7 @@ def test_a_block_that_is_left_out_has_no_importance():
 
 def test_dropped_inputs_are_nan_and_the_others_as_without_them():
     A = np.insert(X, 2, np.nan, axis=1)
-    model = RLS(missing_features="drop").fit(A, Y)
+    model = RLS(input_shape=(7,)).fit(A, Y)
     plain = RLS().fit(X, Y)
     for measure in (vip, selectivity_ratio):
         found = measure(model, A)
@@ -272,7 +272,7 @@ def test_dropped_inputs_are_nan_and_the_others_as_without_them():
 
 def test_blocks_of_dropped_inputs_have_the_mean_of_the_others():
     parts = {"a": np.insert(X[:, :3], 1, np.nan, axis=1), "b": X[:, 3:]}
-    model = RLS(missing_features="drop", blocks="auto").fit(parts, Y)
+    model = RLS(input_shape={"a": (4,), "b": (3,)}, blocks="auto").fit(parts, Y)
     each = vip(RLS().fit(X, Y), X)
     assert vip(model, parts, by="blocks")["a"] == pytest.approx(np.sqrt(np.mean(each[:3] ** 2)))
 

@@ -197,7 +197,7 @@ def test_blocks_without_a_penalty():
 def test_values_of_dropped_inputs_are_ignored():
     x = tensor_inputs()
     x[:, 1, 2] = np.nan
-    model = HOLRR(rank=2, missing_features="drop").fit(x, Y)
+    model = HOLRR(rank=2).fit(x, Y)
     assert_near(run(to_onnx(model), X=x), model.predict(x), "float64")
 
 
@@ -316,6 +316,7 @@ def test_the_transformers_of_this_library(dtype):
     x = (7 + 3 * X).astype(dtype)
     for steps in (
         [Standardizer()],
+        [Standardizer(weight=[1.0, 0.0, 3.0, 0.5, 2.0])],
         [Delayer([0, 1, 3], fill=0.5)],
         [Delayer([2, -1])],
         [Delayer([0, 100])],  # further than there are samples

@@ -282,18 +282,6 @@ def block_without_penalty(rng: Rng, case: Case) -> Case:
     return replace(case, block_alphas=alphas)
 
 
-@feature("input weights", has("input_weight"))
-def weights_of_inputs(rng: Rng, case: Case) -> Case | None:
-    """Some of them zero; `input_weight` is to leave the library."""
-    if isinstance(case.modes, dict):
-        return None
-    if case.X.shape[1] < 2:
-        return None
-    v = rng.uniform(0.3, 2.0, size=case.X.shape[1])
-    v[rng.integers(1, v.size)] = 0
-    return replace(case, input_weight=v)
-
-
 @feature("own", has("own"))
 def own_inputs(rng: Rng, case: Case) -> Case:
     """An own input for most outputs, with an effect that has no low rank."""

@@ -116,16 +116,6 @@ KNOWN = [
         Shown("RLSCV(", ("few_samples",), 0, "constant_input_added"),
     ),
     Known(
-        "robust weights read inputs of weight zero",
-        lambda case, relation, reason: case.robust and case.input_weight is not None,
-        Shown(
-            "HOLRR(alpha=0.5, loss='huber'",
-            ("weights_of_inputs",),
-            1,
-            "values_of_inputs_of_weight_zero",
-        ),
-    ),
-    Known(
         "deviations of kernel models depend on rounding where the Gram matrix is nearly singular",
         lambda case, relation, reason: (
             case.kernel
@@ -353,12 +343,6 @@ MENDED: list[Shown] = [
         ("low_input_rank", "fewer_samples_than_inputs", "rows_without_weight"),
         1,
         "rows_of_weight_zero_left_out",
-    ),
-    Shown(
-        "RLS()",
-        ("block_without_penalty", "weights_of_inputs"),
-        0,
-        "values_of_inputs_of_weight_zero",
     ),
     Shown("RLS()", ("own_inputs", "constant_input", "real_weights"), 1, "permuted_rows"),
     Shown("RLS()", ("scalar_outputs", "batches"), 0, "saved_is_loaded"),

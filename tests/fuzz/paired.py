@@ -65,7 +65,6 @@ class Case:
     block_alphas: list[float] | None = None
     alpha_of: np.ndarray | None = None  # (d1, ..., dp)
     landmarks: np.ndarray | None = None  # (k, d)
-    input_weight: np.ndarray | None = None  # (d,)
     scale: float = 1.0  # of Y, in units in which its signal is about one
     features: tuple[str, ...] = ()
 
@@ -181,8 +180,6 @@ class Case:
             found["alpha"] = self.alpha_of
         if self.landmarks is not None:
             found["landmarks"] = self.inputs(self.landmarks)
-        if self.input_weight is not None:
-            found["input_weight"] = self.input_weight.reshape(self.modes or -1)
         if self.labels == "flat":
             found |= {"output_shape": self.shape, "input_shape": self.modes}
         if self.labels == "precomputed":

@@ -204,7 +204,6 @@ def reordered_inputs(case: Case, order: np.ndarray) -> Case:
         lambda A: A[:, order],
         own=None if case.own is None else case.own[order],
         block_of=None if case.block_of is None else case.block_of[order],
-        input_weight=None if case.input_weight is None else case.input_weight[order],
     )
 
 
@@ -244,7 +243,6 @@ def rotated_outputs(case: Case, rng: Rng) -> Other:
         case.param("kernel") in (None, "linear", "rbf", "poly")
         and case.block_of is None
         and case.own is None
-        and case.input_weight is None
         and case.transformer is None
         and case.source != "sparse"
         and not isinstance(case.modes, dict)
@@ -321,7 +319,7 @@ def units_of_inputs(case: Case, rng: Rng) -> Other:
         and not case.robust
         and case.param("input_rank") is None
         and case.transformer is None
-        and case.block_of is case.own is case.alpha_of is case.input_weight is None
+        and case.block_of is case.own is case.alpha_of is None
     )
 )
 def units_of_each_input(case: Case, rng: Rng) -> Other:
@@ -494,7 +492,6 @@ def constant_output_added(case: Case, rng: Rng) -> Other:
         and case.param("fit_intercept")
         and case.source != "sparse"
         and case.transformer is None
-        and case.input_weight is None
         and "MLMT" not in case.row.id
         and not (case.row.searches and (case.param("alphas") is None or case.own is not None))
         and not (case.param("selection") == "1se" and not case.full_rank)
@@ -514,16 +511,6 @@ def constant_input_added(case: Case, rng: Rng) -> Other:
         block_of=None if case.block_of is None else np.r_[case.block_of, case.block_of[:1]],
     )
     return Other(other, skip=("rank_",) if case.full_rank else ("rank_", *UNCERTAIN))
-
-
-@same_fit(lambda case: case.input_weight is not None and case.transformer is None)
-def values_of_inputs_of_weight_zero(case: Case, rng: Rng) -> Other:
-    none = case.input_weight == 0
-
-    def changed(A: np.ndarray) -> np.ndarray:
-        return np.where(none, np.sin(5 * A) + 3, A)
-
-    return Other(case.with_inputs(changed))
 
 
 # ---------------------------------------------------------------- checks of one model
@@ -638,9 +625,8 @@ def input_ranks_are_kept(fitted: Fitted, rng: Rng) -> None:
         least = (1,) * len(asked)  # the data may not support more
     kept = all(a <= f <= b for a, f, b in zip(least, found, asked, strict=True))
     assert kept, f"input_rank_ is {found} instead of {asked}"
-    # With weights and penalties of blocks, the ranks are those of the scaled inputs.
-    scaled = case.input_weight is not None or case.block_of is not None
-    if scaled or case.unseen.any() or case.dtype == np.float32:
+    # With penalties of blocks, the ranks are those of the scaled inputs.
+    if case.block_of is not None or case.unseen.any() or case.dtype == np.float32:
         return
     coef = np.asarray(fitted.model.coef_)
     if case.own is not None and getattr(fitted.model, "own_coef_", None) is not None:

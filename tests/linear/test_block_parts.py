@@ -34,13 +34,8 @@ OPTIONS = {
     "plain": {},
     "own": {"own": OWN},
     "no intercept": {"fit_intercept": False},
-    "input weights": {"input_weight": np.linspace(0.5, 2.0, D0)},
     "output weights": {"output_weight": [[1.0, 2.0, 3.0], None]},
-    "own and both weights": {
-        "own": OWN,
-        "input_weight": np.linspace(0.5, 2.0, D0),
-        "output_weight": [[1.0, 2.0, 3.0], None],
-    },
+    "own and output weights": {"own": OWN, "output_weight": [[1.0, 2.0, 3.0], None]},
     "own without intercept": {"own": OWN, "fit_intercept": False},
 }
 CASES = [
@@ -163,7 +158,7 @@ def test_samples_without_weight_or_outputs_do_not_move_the_means():
     w = np.arange(60) % 3.0
     Y[4] = np.nan
     seen = (w > 0) & (np.arange(60) != 4)
-    for options in ({}, {"own": OWN}, {"input_weight": np.linspace(1, 2, D0)}):
+    for options in ({}, {"own": OWN}):
         model = RLS(blocks=BLOCKS, missing="ignore", **options).fit(X, Y, w)
         mean = np.average(X[seen], axis=0, weights=w[seen])
         expected = model.predict(mean[None])[0]
@@ -311,7 +306,7 @@ def test_inputs_that_are_missing_in_every_sample(make):
     kept = np.setdiff1d(np.arange(D0), lacking)
     X[:, lacking] = np.nan
     names = np.array([next(k for k, j in BLOCKS.items() if i in j) for i in range(D0)])
-    model = make(blocks=BLOCKS, missing_features="drop").fit(X, Y)
+    model = make(blocks=BLOCKS, input_shape=(D0,)).fit(X, Y)
     alone = make(blocks=names[kept].tolist()).fit(X[:, kept], Y)
     expected = alone.predict_blocks(new[:, kept])
     for name, part in model.predict_blocks(new).items():
@@ -342,7 +337,7 @@ def test_dask_arrays_are_lazy(make):
     X, Y = data()
     new, y = held_out()
     X[:, 2], new[:, 2] = np.nan, np.nan
-    model = make(blocks=BLOCKS, missing_features="drop", own=OWN).fit(X, Y)
+    model = make(blocks=BLOCKS, input_shape=(D0,), own=OWN).fit(X, Y)
     chunked = da.from_array(new, chunks=(15, -1))
     parts, expected = model.predict_blocks(chunked), model.predict_blocks(new)
     assert list(parts) == list(expected)
@@ -477,12 +472,11 @@ def test_tables_give_tables():
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-@pytest.mark.parametrize("options", [{}, {"input_weight": np.linspace(0.5, 2.0, D0)}], ids=str)
-def test_files_keep_what_parts_need(make, options, tmp_path):
+def test_files_keep_what_parts_need(make, tmp_path):
     from holrr import load
 
     (X, Y), (new, y) = data(), held_out()
-    model = make(blocks=BLOCKS, **options).fit(X, Y)
+    model = make(blocks=BLOCKS).fit(X, Y)
     model.save(tmp_path / "model.holrr")
     found = load(tmp_path / "model.holrr")
     for name, part in model.predict_blocks(new).items():

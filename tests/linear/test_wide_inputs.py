@@ -77,11 +77,10 @@ def test_alpha_zero_interpolates(shape):
     [
         {},
         {"output_weight": [np.linspace(1, 2, 8), None]},
-        {"input_weight": np.linspace(1, 3, N_FEATURES)},
         {"blocks": {"a": range(40), "b": range(40, 90)}, "alpha": {"a": 1.0, "b": 9.0}},
         {"fit_intercept": False},
     ],
-    ids=["plain", "output_weight", "input_weight", "blocks", "no intercept"],
+    ids=["plain", "output_weight", "blocks", "no intercept"],
 )
 def test_each_output_is_as_if_it_were_fitted_alone(params):
     """A few outputs at a time have dense coefficients."""

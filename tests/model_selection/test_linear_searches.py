@@ -121,14 +121,12 @@ def test_the_final_model_of_a_stack_is_the_mixture_fitted_to_all_data(make_data,
 @quiet
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("parameters", [{"refine": True}, {"missing": "ignore"}], ids=str)
-@pytest.mark.parametrize("limits", [{"max_iter": 1}, {"tol": 0.5}, {"max_iter": 30}], ids=str)
-def test_max_iter_and_tol_are_those_of_the_final_fit(make_data, parameters, limits):
+def test_a_search_iterates_as_the_estimator_by_default(make_data, parameters):
     X, Y = make_data(noise=3.0)
     if "missing" in parameters:
         Y[::3, 0, 1] = np.nan
-    given = {**parameters, **limits}
-    model = HOLRRCV(ALPHAS, selection="min", **given).fit(X, Y)
-    final = HOLRR(model.rank_, model.alpha_, **given).fit(X, Y)
+    model = HOLRRCV(ALPHAS, selection="min", **parameters).fit(X, Y)
+    final = HOLRR(model.rank_, model.alpha_, **parameters).fit(X, Y)
     assert model.best_estimator_.get_params() == final.get_params()
     assert model.n_iter_ == model.best_estimator_.n_iter_ == final.n_iter_
     np.testing.assert_allclose(model.predict(X), final.predict(X), rtol=1e-9)

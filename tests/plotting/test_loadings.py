@@ -237,7 +237,7 @@ def test_pairs_are_input_directions_and_the_outputs_that_they_predict():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(60, 4, 5)), rng.normal(size=(60, 3, 6))
     X[:, 1, 2] = np.nan
-    model = HOLRR((3, 2, 2), missing_features="drop").fit(X, Y)
+    model = HOLRR((3, 2, 2)).fit(X, Y)
     display = LoadingsDisplay.from_estimator(model, mode="pairs", n_components=2)
     inputs, outputs = display.loadings
     assert inputs.shape == (4, 5, 2)

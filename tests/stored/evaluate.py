@@ -24,14 +24,11 @@ MOST_ENTRIES, N_PROJECTIONS = 24, 8
 
 
 def present_parameters(cls: type, params: dict[str, Any], case: dict[str, Any]) -> dict[str, Any]:
-    """Translate the parameters of a case to those of the code before the rebuild.
-
-    The only place that knows parameters that go. It changes nothing for an estimator that does not
-    have them, and can be deleted with them.
-    """
+    """Translate the parameters of a case to those of the present code."""
     known, found = inspect.signature(cls).parameters, dict(params)
-    if "missing_features" in known and case["data"].get("dead"):
-        found["missing_features"] = "drop"  # missing="ignore" drops inputs, too
+    if case["data"].get("dead") and case["form"] in ("numpy", "pandas"):
+        # Columns of a matrix without values are left out only if the matrix is a field.
+        found.setdefault("input_shape", tuple(case["data"]["inputs"]))
     if "missing" not in known:
         found.pop("missing", None)
     return found

@@ -131,7 +131,8 @@ def _fit(options: argparse.Namespace) -> None:
     if np.ndim(X) < 2 and not hasattr(X, "data_vars"):
         raise CommandError(f"X must have samples and features; {options.X} has shape {X.shape}")
     estimator = _estimator(options, Y)
-    estimator.fit(X, Y, **({} if groups is None else {"groups": groups}))
+    given = {} if groups is None else {"groups": groups}
+    estimator.fit(X, Y, sample_dim=options.sample_dim, **given)
     if hasattr(estimator, "verbose"):
         estimator.set_params(verbose=False)  # a program that loads the model may have no terminal
     _remember(estimator, X, Y)
@@ -449,6 +450,8 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     add("--cv", type=_folds, nargs="?", const=5, metavar="K", help=folds)
     groups = "hold out the samples of a group together: a column or coordinate of X or Y, or a file"
     add("--groups", metavar="NAME", help=groups)
+    dim = "dimension of the samples in labelled grids, if X and Y share several"
+    add("--sample-dim", metavar="NAME", help=dim)
     later = "hold out only samples that are later than the training samples"
     add("--time-series", action="store_true", help=later)
     kernels = "rbf, poly, laplacian, ... for the kernel models (default: rbf)"

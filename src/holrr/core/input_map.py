@@ -6,10 +6,10 @@ fit with structured inputs is a fit to the features
 
     F = (X * scale) P
 
-where `scale` has one number for each column (penalties of blocks, weights of cells), and `P` is the
-Kronecker product of an orthonormal basis for each mode of a block. The coefficients of `X` are
-``scale * (P W)``, where `W` are the coefficients of the features. Since the map is linear, moments
-of the features follow from moments of the inputs.
+where `scale` has one number for each column (penalties of blocks), and `P` is the Kronecker product
+of an orthonormal basis for each mode of a block. The coefficients of `X` are ``scale * (P W)``,
+where `W` are the coefficients of the features. Since the map is linear, moments of the features
+follow from moments of the inputs.
 
 If outputs have own inputs (see `own_inputs`), the features are fitted to the residuals of the fit
 to own inputs.

@@ -84,7 +84,7 @@ def check_weight_vectors(
 
     Error messages call the weights `name` and each of the modes `mode`.
 
-    >>> check_weight_vectors([[1, 2], None], (2, 3), "input_weight", "input mode")
+    >>> check_weight_vectors([[1, 2], None], (2, 3), "weight", "input mode")
     (array([1., 2.]), array([1., 1., 1.]))
     """
     if len(weight) != len(shape):

@@ -94,12 +94,15 @@ class Along(PlainState, TransformerMixin, BaseEstimator):
     transformers_: dict[str, Any]
     features_: dict[str, np.ndarray]
 
+    # With metadata routing, the sample dimension that is passed to a pipeline reaches `fit`.
+    __metadata_request__fit = {"sample_dim": True}  # noqa: RUF012 (scikit-learn's convention)
+
     def __init__(self, transformer, mode=None, *, blocks=None):
         self.transformer = transformer
         self.mode = mode
         self.blocks = blocks
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, *, sample_dim: Any = None) -> Any:
         """Fit the transformer of each block.
 
         Parameters
@@ -108,32 +111,35 @@ class Along(PlainState, TransformerMixin, BaseEstimator):
             Inputs in memory. Arrays may have modes. The arrays of a dict are blocks.
         y : outputs, optional
             Outputs, which are used only to find the sample dimension of xarray objects.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. The default is the dimension that `X` and `y` share,
+            or the first one.
 
         Returns
         -------
         self
             The fitted transformer.
         """
-        self._fit(X, y)
+        self._fit(X, y, sample_dim)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, *, sample_dim: Any = None) -> Any:
         """Fit the transformer of each block, and apply it.
 
         Parameters
         ----------
-        X, y : as in `fit`
+        X, y, sample_dim : as in `fit`
 
         Returns
         -------
         as `X`
             Inputs with the transformed features.
         """
-        return self._fit(X, y).transform(X)
+        return self._fit(X, y, sample_dim).transform(X)
 
-    def _fit(self, X: Any, y: Any) -> Any:
+    def _fit(self, X: Any, y: Any, sample_dim: Any) -> Any:
         refuse_sparse(X)
-        dim = sample_dimension(None, X, y, None)
+        dim = sample_dimension(sample_dim, X, y, None)
         inputs = unlabel_inputs(X, dim, None)
         names = names_of_inputs(inputs, dim)
         if inputs.grids:  # also for tables, whose column levels are modes

@@ -170,10 +170,7 @@ def _explained(error: BadEntryError, X: Any, names: Sequence[Any], fitted: bool)
     if empty.size and not fitted:
         some = ", ".join(shown[j] for j in empty[:5]) + (", ..." if empty.size > 5 else "")
         which = f"the {empty.size} features" if empty.size > 1 else "feature"
-        hint = (
-            f"Leave out {which} {some}, for which no sample has a finite value; "
-            f"missing_features='drop' does this."
-        )
+        hint = f"Leave out {which} {some}, for which no sample has a finite value."
     elif n_samples == len(bad):
         others = "impute the values first" if fitted else "impute the values, or leave out features"
         hint = f"All {n_samples} samples have such entries: {others}."

@@ -71,9 +71,6 @@ class Delayer(PlainState, TransformerMixin, BaseEstimator):
         Value of inputs before the beginning or after the end of a run. Zero is the mean of
         standardised inputs. A warning is issued if `fill` is far outside of the range of an input,
         since filled samples are then outliers.
-    sample_dim : str, optional
-        Sample dimension of xarray objects. The default is the dimension that X and y share, or the
-        first one.
 
     Attributes
     ----------
@@ -122,20 +119,19 @@ class Delayer(PlainState, TransformerMixin, BaseEstimator):
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         "delays": ["array-like"],
         "fill": [Real],
-        "sample_dim": [str, None],
     }
-    # With metadata routing, groups that are passed to a pipeline reach `transform`.
-    __metadata_request__transform = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
+    # With metadata routing, these arguments of a pipeline reach `fit` and `transform`.
+    __metadata_request__fit = {"sample_dim": True}  # noqa: RUF012 (scikit-learn's convention)
+    __metadata_request__transform = {"groups": True}  # noqa: RUF012
 
     delays_: np.ndarray
     labels_: Labels | None = None
 
-    def __init__(self, delays, *, fill=0.0, sample_dim=None):
+    def __init__(self, delays, *, fill=0.0):
         self.delays = delays
         self.fill = fill
-        self.sample_dim = sample_dim
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, *, sample_dim: Any = None) -> Any:
         """Check the delays, and store the names of the inputs.
 
         Parameters
@@ -144,6 +140,9 @@ class Delayer(PlainState, TransformerMixin, BaseEstimator):
             Inputs. Arrays may have modes. The arrays of a dict are blocks.
         y : outputs, optional
             Outputs, which are used only to find the sample dimension of xarray objects.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. The default is the dimension that `X` and `y` share,
+            or the first one.
 
         Returns
         -------
@@ -151,7 +150,7 @@ class Delayer(PlainState, TransformerMixin, BaseEstimator):
         """
         self._validate_params()
         delays = _check_delays(self.delays)
-        dim = sample_dimension(self.sample_dim, X, y, None)
+        dim = sample_dimension(sample_dim, X, y, None)
         inputs = unlabel_inputs(X, dim, None)
         _values(inputs.X)
         names = names_of_inputs(inputs, dim)
@@ -203,20 +202,23 @@ class Delayer(PlainState, TransformerMixin, BaseEstimator):
             return _delayed(X if is_on_disk(X) else _in_modes(matrix, inputs.grids[0]), shift)
         return _delayed_matrix(matrix, shift, [math.prod(grid.shape) for grid in labels.inputs])
 
-    def fit_transform(self, X: Any, y: Any = None, *, groups: Any = None) -> Any:
+    def fit_transform(
+        self, X: Any, y: Any = None, *, groups: Any = None, sample_dim: Any = None
+    ) -> Any:
         """Fit to the inputs, and delay them.
 
         Parameters
         ----------
         X, y : as in `fit`
         groups : as in `transform`
+        sample_dim : as in `fit`
 
         Returns
         -------
         as `X`
             See the table above.
         """
-        return self.fit(X, y).transform(X, groups=groups)
+        return self.fit(X, y, sample_dim=sample_dim).transform(X, groups=groups)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the delayed inputs, such as "delay1__name".

@@ -26,6 +26,7 @@ __all__ = [
     "column_names",
     "drop_missing",
     "find_used",
+    "find_used_cells",
     "flatten",
     "grids_of_shape",
     "input_space",
@@ -47,12 +48,16 @@ class Inputs:
         Number of the cell of each column, counted over all blocks; None if column j is cell j.
     has_names : bool
         Whether `X` is a table with names of its columns.
+    is_field : tuple of bool
+        Whether each grid is a field, which has modes or labels. Its cells may be missing in every
+        sample, as land in a field of the sea. The columns of a matrix or a table may not.
     """
 
     X: Any
     grids: tuple[Grid, ...] = ()
     cells: np.ndarray | None = None
     has_names: bool = False
+    is_field: tuple[bool, ...] = ()
 
     @property
     def naming(self) -> tuple[Grid, ...]:
@@ -240,8 +245,28 @@ def block_of(name: Any, values: Any) -> tuple[Any, Grid]:
 # sample
 
 
-def find_used(X: Any) -> np.ndarray | None:
-    """Return the columns that have a value in the first sample, or None if all have a value."""
+def find_used_cells(inputs: Inputs) -> np.ndarray | None:
+    """Return the columns without the cells of fields that are missing in the first sample.
+
+    None if all columns are used.
+    """
+    if not any(inputs.is_field):
+        return None
+    if all(inputs.is_field):
+        return find_used(inputs.X)
+    sizes = [math.prod(grid.shape) for grid in inputs.grids]
+    return find_used(inputs.X, np.repeat(inputs.is_field, sizes))
+
+
+def find_used(X: Any, may_be_missing: np.ndarray | None = None) -> np.ndarray | None:
+    """Return the columns that have a value in the first sample, or None if all have a value.
+
+    Parameters
+    ----------
+    X : array, table or Dask collection of shape (n_samples, n_columns)
+    may_be_missing : array of bool, of shape (n_columns,), optional
+        Columns that are not used without a value. All others are used.
+    """
     if is_sparse(X):
         return None  # NaN entries of a sparse matrix raise an error later
     if is_dask(X):
@@ -260,6 +285,8 @@ def find_used(X: Any) -> np.ndarray | None:
             "which inputs are missing in every sample. Leave out samples without inputs, such as "
             "the first ones of a shifted series, from X and y: X[1:], y[1:]."
         )
+    if may_be_missing is not None and missing.size:
+        missing &= may_be_missing
     return np.flatnonzero(~missing) if missing.any() else None
 
 
@@ -303,9 +330,9 @@ class PartlyMissingError(ValueError):
     def __str__(self) -> str:
         what = repr(self.column) if isinstance(self.column, str) else f"column {self.column}"
         return (
-            f"{what} of X is missing in some samples and has a value in others. "
-            f"missing_features='drop' leaves out only inputs that are missing in every sample; "
-            f"impute this input, or drop the samples that lack it."
+            f"{what} of X is missing in some samples and has a value in others. Only inputs that "
+            f"are missing in every sample are left out of a model. Impute this input, or drop the "
+            f"samples that lack it."
         )
 
 

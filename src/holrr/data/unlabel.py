@@ -41,6 +41,7 @@ from .labels import (
 __all__ = ["Unlabelled", "dimension_of_inputs", "is_dataset", "sample_dimension", "unlabel"]
 __all__ += [
     "has_dims",
+    "refit_dimension",
     "unlabel_inputs",
     "unlabel_mode_weights",
     "unlabel_output_weight",
@@ -68,6 +69,7 @@ def unlabel(
     sample_weight: Any = None,
     *,
     groups: Any = None,
+    sample_dim: Any = None,
     known: Labels | None = None,
 ) -> Unlabelled:
     """Separate the data of a fit or a score from their labels.
@@ -75,15 +77,17 @@ def unlabel(
     Parameters
     ----------
     estimator : estimator or None
-        Its parameters `sample_dim`, `output_shape` and `missing` are read.
+        Its parameters `input_shape`, `output_shape` and `missing` are read.
     X, y, sample_weight
         As in `fit`.
     groups : array of shape (n_samples,), optional
         Groups of the samples. Only their row labels are compared with those of `X` and `y`.
+    sample_dim : str, optional
+        Sample dimension of xarray objects.
     known : Labels, optional
         Labels of the fit, which must agree with those of the data.
     """
-    dim = sample_dimension(getattr(estimator, "sample_dim", None), X, y, known)
+    dim = sample_dimension(sample_dim, X, y, known)
     for block in X.values() if is_blocks(X) else [X]:
         check_rows(block, sample_dim=dim, y=y, sample_weight=sample_weight, groups=groups)
     fill = ignores_missing(estimator)
@@ -249,7 +253,8 @@ def unlabel_inputs(X: Any, dim: str | None, known: Labels | None, shape: Any = N
         wanted = grids[0].dims if grids and grids[0].is_named else None
         A = _in_order(X, "X", dim, wanted)
         check_not_empty(A, _called(A, "X"))
-        found = Inputs(_values(A, "X").reshape(A.shape[0], -1), (grid_of(A, dim),))
+        matrix = _values(A, "X").reshape(A.shape[0], -1)
+        found = Inputs(matrix, (grid_of(A, dim),), is_field=(True,))
     elif comes_from(X, "pandas") and hasattr(X, "columns"):
         found = _table(X)
     elif comes_from(X, "pandas") and hasattr(X, "to_frame"):
@@ -258,11 +263,13 @@ def unlabel_inputs(X: Any, dim: str | None, known: Labels | None, shape: Any = N
             "row of a frame as a table, and series.to_frame() a column."
         )
     else:
-        found = Inputs(*flatten(collected(X, "X")))
+        matrix, grids = flatten(collected(X, "X"))
+        found = Inputs(matrix, grids, is_field=(True,) * len(grids))
         _check_modes(found.grids, known)
     if shape is not None and known is None:
         n_features = getattr(found.X, "shape", np.shape(found.X))[1]
-        found = replace(found, grids=grids_of_shape(shape, n_features, found.grids))
+        grids = grids_of_shape(shape, n_features, found.grids)
+        found = replace(found, grids=grids, is_field=(True,) * len(grids))
     return found
 
 
@@ -278,7 +285,7 @@ def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
         first, *others = parts
         labelled = {f"X[{name!r}]": parts[name] for name in others}
         check_rows(parts[first], sample_dim=dim, **labelled)
-    grids, blocks = [], []
+    grids, blocks, is_field = [], [], []
     for k, name in enumerate([grid.name for grid in known] if known else parts):
         A = parts[name]
         if comes_from(A, "xarray"):
@@ -287,6 +294,7 @@ def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
             check_not_empty(A, _called(A, "X"))
             grids.append(grid_of(A, dim, name=name))
             blocks.append(_values(A, "X").reshape(A.shape[0], -1))
+            is_field.append(True)
             continue
         block, grid = block_of(name, A)
         if known and grid.shape != known[k].shape:
@@ -296,7 +304,8 @@ def _blocks(X: Any, dim: str | None, known: tuple[Grid, ...]) -> Inputs:
             )
         grids.append(grid)
         blocks.append(block)
-    return Inputs(join_columns(blocks), tuple(grids))
+        is_field.append(len(grid.shape) > 1)
+    return Inputs(join_columns(blocks), tuple(grids), is_field=tuple(is_field))
 
 
 def _table(X: Any) -> Inputs:
@@ -309,7 +318,7 @@ def _table(X: Any) -> Inputs:
     levels = tuple(plain(columns.get_level_values(k).to_numpy()) for k in range(columns.nlevels))
     labels = _of_columns("frame", levels, tuple(columns.names), name="X")
     assert labels.outputs is not None
-    return Inputs(table, (labels.outputs,), labels.places, has_names=True)
+    return Inputs(table, (labels.outputs,), labels.places, has_names=True, is_field=(True,))
 
 
 def _check_modes(grids: tuple[Grid, ...], known: Labels | None) -> None:
@@ -700,12 +709,24 @@ def is_dataset(A: Any) -> bool:
     return hasattr(type(A), "data_vars")
 
 
+def refit_dimension(model: Any, X: Any, y: Any) -> str | None:
+    """Return the argument `sample_dim` with which a copy of a model is fitted to such data."""
+    if not has_dims(X) and not has_dims(y):
+        return None
+    return sample_dimension(None, X, y, getattr(model, "labels_", None))
+
+
 def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) -> str | None:
     """Return the sample dimension: given, known, shared by X and y, or else the first."""
     named = {name: dims_of(A) for name, A in (("X", X), ("y", y)) if has_dims(A)}
     fitted = None if known is None else known.sample_dim
     if not named:
-        return given or fitted
+        if given is not None:
+            raise ValueError(
+                f"sample_dim={given!r} names a dimension of xarray objects, but X and y are none. "
+                f"The samples of arrays and tables are along the first axis."
+            )
+        return fitted
     if given is None and all(fitted in dims for dims in named.values()):
         return fitted
     if given is not None:
@@ -729,7 +750,11 @@ def sample_dimension(given: str | None, X: Any, y: Any, known: Labels | None) ->
         return shared[0]
     what, hint = "no dimension", "rename the sample dimension of one of them."
     if shared:
-        what, hint = f"{shared}", "choose the sample dimension with sample_dim=..."
+        what = f"{shared}"
+        hint = (
+            f"put the samples first in both, with X.transpose({shared[0]!r}, ...) and "
+            f"y.transpose({shared[0]!r}, ...) for instance, or pass sample_dim=... to fit."
+        )
     raise ValueError(f"X has dimensions {of_x} and y has {of_y}, which share {what}: {hint}")
 
 
@@ -745,8 +770,8 @@ def _refuse_other_times(X: Any, y: Any, shared: tuple[str, ...]) -> None:
     if times and kinds.get(shared[0], "M") != "M":
         raise ValueError(
             f"X and y share the dimensions {shared}. By default the first one, {shared[0]!r}, is "
-            f"the sample dimension, but {times[0]!r} contains times. Set sample_dim={times[0]!r}, "
-            f"or sample_dim={shared[0]!r} if each sample contains all times."
+            f"the sample dimension, but {times[0]!r} contains times. Pass sample_dim={times[0]!r} "
+            f"to fit, or sample_dim={shared[0]!r} if each sample contains all times."
         )
 
 

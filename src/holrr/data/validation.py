@@ -41,21 +41,22 @@ from .inputs import (
     Inputs,
     column_names,
     drop_missing,
-    find_used,
+    find_used_cells,
     grids_of_shape,
     n_columns,
     select_columns,
+    whole_axes,
     with_inputs,
 )
-from .labels import Labels, check_features, features_of, other_features
+from .labels import Grid, Labels, check_features, features_of, other_features
 from .scores import check_scored, errors_of
 from .unlabel import Unlabelled, dimension_of_inputs, has_dims, unlabel, unlabel_inputs
 from .unusual import largest_leverage
 
-__all__ = ["Names", "Samples", "compare_inputs", "names_of_inputs"]
+__all__ = ["Names", "Samples", "compare_inputs", "named", "names_of_inputs"]
 __all__ += ["names_of_moments"]
 __all__ += ["open_data", "score_errors", "validate"]
-__all__ += ["validate_inputs", "validate_points"]
+__all__ += ["validate_inputs", "validate_points", "whole_points", "without_missing"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +177,7 @@ def validate(
     sample_weight: Any = None,
     *,
     groups: Any = None,
+    sample_dim: Any = None,
     first: bool = True,
     stream: bool = True,
 ) -> tuple[Samples | Stream, Names]:
@@ -184,11 +186,13 @@ def validate(
     Parameters
     ----------
     estimator : estimator
-        Its parameters `sample_dim`, `output_shape` and `missing` are read.
+        Its parameters `input_shape`, `output_shape` and `missing` are read.
     X, y, sample_weight
         As in `fit`.
     groups : array of shape (n_samples,), optional
         Groups of the samples, whose row labels must agree with those of `X` and `y`.
+    sample_dim : str, optional
+        Sample dimension of xarray objects.
     first : bool
         Whether this is a new fit. If not, names are compared with those of earlier batches.
     stream : bool
@@ -197,21 +201,22 @@ def validate(
     others = [A for A in (y, sample_weight, groups) if A is not None]
     plain = {type(A) for A in (X, *others)} == {np.ndarray} and X.ndim == 2
     asked = [getattr(estimator, name, None) for name in ("output_shape", "input_shape")]
-    if plain and first and asked == [None, None] and not drops_features(estimator):
+    if plain and first and all(given is None for given in (*asked, sample_dim)):
         X, Y = check_pair(X, y, fitted=False)  # no labels, and in memory
         w = None if sample_weight is None else check_weights(sample_weight, X)
         return Samples(X, Y, w), Names(X.shape[1])
     _check_sparse(estimator, X)
     known = None if first else estimator.labels_
-    data = unlabel(estimator, X, y, sample_weight, groups=groups, known=known)
+    data = unlabel(
+        estimator, X, y, sample_weight, groups=groups, sample_dim=sample_dim, known=known
+    )
     if first:
-        data, names = _named(data, drops_features(estimator))
+        data, names = named(data)
     else:
         check_features(estimator, data.X, data.inputs.naming)
         features = getattr(estimator, "feature_names_in_", None)
         names = Names(estimator.n_features_in_, features, estimator.labels_)
-        used = None if known is None else known.used
-        data = replace(data, X=drop_missing(data.X, used, column_names(data.inputs, None)))
+        data = without_missing(data, known)
     return (_open(data, first) if stream else _samples(data, first)), names
 
 
@@ -223,21 +228,20 @@ def _check_sparse(estimator: Any, X: Any) -> None:
         refuse_sparse(X, "X", f"for {type(estimator).__name__}{what}")
 
 
-def drops_features(estimator: Any) -> bool:
-    """Return whether inputs that are missing in every sample are left out."""
-    return getattr(estimator, "missing_features", "raise") == "drop"
-
-
-def _named(data: Unlabelled, drop: bool) -> tuple[Unlabelled, Names]:
-    """Return the data of a new fit and their names; `drop` leaves out missing features."""
+def named(data: Unlabelled) -> tuple[Unlabelled, Names]:
+    """Return the data of a new fit, without cells that are missing in every sample, and names."""
     n_features, features = features_of(data.X, data.inputs.naming)
-    used = find_used(data.X) if drop else None
-    labels = data.labels
+    used = find_used_cells(data.inputs)
     if used is not None:
-        labels = with_inputs(labels or Labels(), data.inputs, used)
-        names = column_names(data.inputs, None)
-        data = replace(data, X=drop_missing(data.X, used, names), labels=labels)
-    return data, Names(n_features, features, labels)
+        data = replace(data, labels=with_inputs(data.labels or Labels(), data.inputs, used))
+        data = without_missing(data, data.labels)
+    return data, Names(n_features, features, data.labels)
+
+
+def without_missing(data: Unlabelled, labels: Labels | None) -> Unlabelled:
+    """Return data without the cells that, by the labels of a fit, are missing in every sample."""
+    used = None if labels is None else labels.used
+    return replace(data, X=drop_missing(data.X, used, column_names(data.inputs, None)))
 
 
 def open_data(
@@ -257,7 +261,7 @@ def open_data(
         Whether outputs may be missing. With "ignore", masked outputs become NaN.
     """
     data = unlabel(SimpleNamespace(missing=missing), X, y, sample_weight)
-    data, names = _named(data, drop=False)
+    data, names = named(data)
     return _open(data, True), names
 
 
@@ -347,6 +351,13 @@ def validate_points(points: Any, names: Names, name: str) -> Array:
         raise ValueError(f"{name} has other features than X: {differ}. Put them in the order of X.")
     kept = select_columns(inputs.X, labels.used)
     return check_inputs(kept, name, column_names(inputs, labels.used))
+
+
+def whole_points(points: Array, names: Names) -> Array:
+    """Return checked points with a column for every cell of the inputs; NaN for unused cells."""
+    used = None if names.labels is None else names.labels.used
+    grid = Grid(("feature",), (names.n_features,))
+    return whole_axes(points.T, Labels(inputs=(grid,), used=used), names.n_features)[0].T
 
 
 def names_of_moments(estimator: Any, moments: Any) -> Names:

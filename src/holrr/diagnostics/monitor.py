@@ -64,13 +64,21 @@ class InputMonitor(PlainState, BaseEstimator):
     labels_: Labels | None = None
     _input_model: InputModel
 
-    # With metadata routing, groups that are passed to scikit-learn's tools reach `fit`.
-    __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
+    # With metadata routing, these arguments of scikit-learn's tools reach `fit`.
+    __metadata_request__fit = {"groups": True, "sample_dim": True}  # noqa: RUF012
 
     def __init__(self, cv=None):
         self.cv = cv
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        sample_dim: Any = None,
+    ) -> Any:
         """Compute principal components and limits of the inputs.
 
         Parameters
@@ -83,6 +91,9 @@ class InputMonitor(PlainState, BaseEstimator):
             Weights of the samples. Samples without weight are left out.
         groups : array of shape (n_samples,), optional
             Group labels of the samples, for splitters such as ``GroupKFold``.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. The default is the dimension that `X` and `y` share,
+            or the first one.
 
         Returns
         -------
@@ -90,7 +101,7 @@ class InputMonitor(PlainState, BaseEstimator):
             The fitted monitor.
         """
         refuse_sparse(X)
-        dim = sample_dimension(None, X, y, None)
+        dim = sample_dimension(sample_dim, X, y, None)
         inputs = unlabel_inputs(X, dim, None)
         n, weights = inputs.X.shape[0], weights_of(sample_weight, inputs.X.shape[0])
         matrix, kept = self._read(inputs, weights)

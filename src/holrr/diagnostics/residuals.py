@@ -14,7 +14,7 @@ from ..core.namespace import to_numpy
 from ..core.row_residuals import RowResiduals, residual_limits, row_residuals
 from ..data.pipelines import last_step
 from ..data.relabel import row_labels
-from ..data.unlabel import sample_dimension, take_rows
+from ..data.unlabel import refit_dimension, take_rows
 from ..data.validation import Samples, validate, validate_inputs
 from ..model_selection.folds import check_splits
 from .inputs import check_level, labelled_frame
@@ -173,13 +173,13 @@ def _held_out(model: Any, X: Any, y: Any, cv: Any, sample_weight: Any, groups: A
             "find_outliers does not fit pipelines to folds. Pass the last step and its inputs: "
             "find_outliers(pipe[-1], pipe[:-1].transform(X), y)."
         )
-    data, names = validate(model, X, y, sample_weight, groups=groups)
+    dim = refit_dimension(model, X, y)
+    data, names = validate(model, X, y, sample_weight, groups=groups, sample_dim=dim)
     if not isinstance(data, Samples):
         raise ValueError(
             "find_outliers needs dense samples in memory, but X or y is sparse or read in blocks. "
             "Pass some of the rows as arrays."
         )
-    dim = sample_dimension(getattr(model, "sample_dim", None), X, y, names.labels)
     splits = check_splits(cv, data.X, data.Y, groups, data.w)
     Y = to_numpy(data.Y)
     R = np.full((len(Y), max(int(np.prod(Y.shape[1:])), 1)), np.nan)
@@ -187,7 +187,9 @@ def _held_out(model: Any, X: Any, y: Any, cv: Any, sample_weight: Any, groups: A
     for train, test in splits:
         fitted = clone(model)
         part = (take_rows(X, train, dim), take_rows(y, train, dim))
-        given = {} if weights is None else {"sample_weight": weights[train]}
+        given: dict[str, Any] = {} if dim is None else {"sample_dim": dim}
+        if weights is not None:
+            given["sample_weight"] = weights[train]
         if groups is not None and has_fit_parameter(fitted, "groups"):
             given["groups"] = take_rows(groups, train, dim)
         fitted.fit(*part, **given)

@@ -212,6 +212,11 @@ class Groups:
             search.set_params(blocks=_with_dropped(model.blocks_, model.n_features_in_))
         if getattr(model, "own", None) is not None:
             search.set_params(own=self._own_mask(model))
+        labels = self.names.labels
+        if labels is not None and labels.used is not None:  # cells without names may be missing
+            shapes = {grid.name: grid.shape for grid in labels.inputs}
+            several = len(labels.inputs) > 1
+            search.set_params(input_shape=shapes if several else labels.inputs[0].shape)
         for rows in self._others():
             some, of_some = self.some(rows), None if groups is None else groups[rows]
             X = self._with_modes(some.X)

@@ -18,6 +18,7 @@ from ..core.namespace import Array, to_numpy
 from ..core.warn import warn
 from ..data.arrays import check_inputs, ignores_missing, is_dask
 from ..data.inputs import n_columns
+from ..data.unlabel import refit_dimension
 from ..data.validation import Names, validate, validate_inputs
 from ..kernel.estimators import KernelRegressor
 from ..linear.robust import refuse_huber
@@ -148,7 +149,10 @@ def standard_errors(
     else:
         stream = not is_kernel or final._uses_landmarks
         fresh = clone(final)
-        data, names = validate(fresh, X, y, sample_weight, groups=groups, stream=stream)
+        dim = refit_dimension(final, X, y)
+        data, names = validate(
+            fresh, X, y, sample_weight, groups=groups, sample_dim=dim, stream=stream
+        )
         grouped = group_data(final, data, names, int(n_groups), groups)
     named = clone(final)
     vars(named).update(names.attributes())

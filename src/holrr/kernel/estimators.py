@@ -83,7 +83,7 @@ class KernelRegressor(TensorRegressor):
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, sample_dim: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -92,18 +92,24 @@ class KernelRegressor(TensorRegressor):
             Inputs: a NumPy array, an array of another library that follows the array API standard,
             a DataFrame or an xarray object. With ``kernel="precomputed"``, the Gram matrix of shape
             (n_samples, n_samples). With landmarks, memory maps, HDF5, Zarr and Dask arrays are read
-            in blocks (see docs/streaming.md).
+            in blocks (see docs/streaming.md). Cells of arrays with modes and of labelled arrays
+            that are NaN in every sample, such as land in a field of the sea, are left out.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
+            share. If they share several, it is the first one, which must be the same in both.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        data, names = validate(self, X, y, sample_weight, stream=self._uses_landmarks)
+        data, names = validate(
+            self, X, y, sample_weight, sample_dim=sample_dim, stream=self._uses_landmarks
+        )
         options = self._options()
         if not self._uses_landmarks:
             assert isinstance(data, Samples)
@@ -119,7 +125,15 @@ class KernelRegressor(TensorRegressor):
 
     @available_if(_has_landmarks)
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        decay: float = 1.0,
+        sample_dim: Any = None,
+    ) -> Any:
         """Add a batch of samples, and fit the model to all batches.
 
         Available with landmarks, which are given or drawn from the first batch. The estimator keeps
@@ -137,6 +151,8 @@ class KernelRegressor(TensorRegressor):
         decay : float, default=1.0
             Factor in (0, 1] that multiplies the weights of all earlier batches. With a factor
             below 1, older batches count less. See docs/streaming.md.
+        sample_dim : str, optional
+            As in `fit`, for the first batch.
 
         Returns
         -------
@@ -152,7 +168,7 @@ class KernelRegressor(TensorRegressor):
         >>> model.partial_fit(X[30:], Y[30:]).moments_.n_samples
         60
         """
-        data, names, seen = check_batch(self, X, y, sample_weight, decay)
+        data, names, seen = check_batch(self, X, y, sample_weight, decay, sample_dim)
         options = self._options()
         features = (
             self._draw_features(data, names) if seen is None else self._features_so_far(names)
@@ -321,25 +337,18 @@ class KernelRLS(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `RLS`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
         batches. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -404,12 +413,10 @@ class KernelRLS(KernelRegressor):
         kernel_params=None,
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
         random_state=None,
-        missing_features="raise",
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
     ):
         self.alpha = alpha
         self.kernel = kernel
@@ -419,12 +426,10 @@ class KernelRLS(KernelRegressor):
         self.kernel_params = kernel_params
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
         self.random_state = random_state
-        self.missing_features = missing_features
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _structure(self) -> FullRank:
         return FullRank()
@@ -465,25 +470,18 @@ class KernelLRR(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `LRR`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
         batches. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -560,12 +558,10 @@ class KernelLRR(KernelRegressor):
         kernel_params=None,
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
         random_state=None,
-        missing_features="raise",
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -576,12 +572,10 @@ class KernelLRR(KernelRegressor):
         self.kernel_params = kernel_params
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
         self.random_state = random_state
-        self.missing_features = missing_features
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _structure(self) -> MatrixRank:
         return MatrixRank(self.rank)
@@ -620,42 +614,35 @@ class KernelHOLRR(KernelRegressor):
         Constant term of the polynomial and sigmoid kernels.
     kernel_params : dict or None, default=None
         Keyword arguments of a callable kernel.
+    refine : bool, default=False
+        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
     subspaces : {"fitted", "response"}, default="fitted"
         Data that determine the output subspaces: the part of the outputs that functions of the
         feature space explain ("fitted"), or the outputs themselves ("response"), as in Algorithm 2
         of the paper.
-    refine : bool, default=False
-        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
-    max_iter : int, default=100
-        Maximum number of iterations of the refinement.
-    tol : float, default=1e-6
-        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
-        share of the objective.
     fit_intercept : bool, default=True
         Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
     center_kernel : bool, default=True
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `HOLRR`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
         and time then grow linearly with the number of samples, and `partial_fit` adds samples in
         batches. None is the exact fit.
     random_state : int, RandomState or None, default=None
         Seed of the draw of the landmarks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
+    max_iter : int, default=100
+        Maximum number of iterations of the refinement.
+    tol : float, default=1e-6
+        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
+        share of the objective.
 
     Attributes
     ----------
@@ -739,18 +726,16 @@ class KernelHOLRR(KernelRegressor):
         degree=3,
         coef0=1,
         kernel_params=None,
-        subspaces="fitted",
         refine=False,
-        max_iter=100,
-        tol=1e-6,
+        subspaces="fitted",
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
         random_state=None,
-        missing_features="raise",
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
+        max_iter=100,
+        tol=1e-6,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -759,18 +744,16 @@ class KernelHOLRR(KernelRegressor):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.subspaces = subspaces
         self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
+        self.subspaces = subspaces
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
         self.random_state = random_state
-        self.missing_features = missing_features
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _structure(self) -> MultilinearRank:
         return MultilinearRank(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.checks import check_finite
 from ..core.namespace import Array
-from ..data.validation import Names, Samples, validate
+from ..data.validation import Names, Samples, validate, whole_points
 from ..linear.estimators import MULTILINEAR_CONSTRAINTS
 from ..model_selection.folds import Split, split
 from ..model_selection.grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
@@ -67,7 +67,15 @@ class KernelSearch(Search):
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        sample_dim: Any = None,
+    ) -> Any:
         """Choose kernel, penalty and rank by cross-validation, and fit the model to all data.
 
         Parameters
@@ -76,13 +84,17 @@ class KernelSearch(Search):
             Inputs: a NumPy array, an array of another library that follows the array API standard,
             a DataFrame or an xarray object. With ``kernel="precomputed"``, the Gram matrix of shape
             (n_samples, n_samples). With landmarks, memory maps, HDF5, Zarr and Dask arrays are read
-            in blocks (see docs/streaming.md).
+            in blocks (see docs/streaming.md). Cells of arrays with modes and of labelled arrays
+            that are NaN in every sample, such as land in a field of the sea, are left out.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in fits and held-out errors.
         groups : array of shape (n_samples,), optional
             Group labels of the samples, for splitters such as ``GroupKFold``.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
+            share. If they share several, it is the first one, which must be the same in both.
 
         Returns
         -------
@@ -90,7 +102,13 @@ class KernelSearch(Search):
             The fitted estimator.
         """
         data, names = validate(
-            self, X, y, sample_weight, groups=groups, stream=self._uses_landmarks
+            self,
+            X,
+            y,
+            sample_weight,
+            groups=groups,
+            sample_dim=sample_dim,
+            stream=self._uses_landmarks,
         )
         options = self._options(data)
         if isinstance(data, Samples):
@@ -159,7 +177,8 @@ class KernelSearch(Search):
     ) -> None:
         """Assign all fitted attributes, including the attributes of the final model."""
         chosen = specs[found.choice.candidate]
-        model = self._model(found.choice.alpha, chosen_rank(found), chosen, points)
+        whole = None if points is None else whole_points(points, names)
+        model = self._model(found.choice.alpha, chosen_rank(found), chosen, whole)
         if isinstance(data, Samples) and points is None:
             model._assign_fit(found.fit, names, inputs=data.X)
         else:
@@ -169,7 +188,7 @@ class KernelSearch(Search):
         attributes = search_attributes(found, model, y_unit)
         attributes["best_params_"] |= specs[found.choice.index[0]]
         attributes |= {"n_iter_": vars(model).get("n_iter_"), "_fold_fits": fits}
-        self._assign(found.fit, names, kernels_=specs, landmarks_=points, **attributes)
+        self._assign(found.fit, names, kernels_=specs, landmarks_=whole, **attributes)
         self.kernel_params_, self.gamma_ = dict(chosen), chosen.get("gamma")
 
     def _predict_folds(self, data: Samples, fits: FoldFits) -> np.ndarray:
@@ -282,30 +301,23 @@ class KernelRLSCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `RLS`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
         then grow linearly with the number of samples. None is the exact fit.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw of the landmarks.
 
     Attributes
     ----------
@@ -391,14 +403,12 @@ class KernelRLSCV(KernelSearch):
         selection="min",
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
-        random_state=None,
         n_jobs=None,
         verbose=False,
-        missing_features="raise",
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
+        random_state=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -410,14 +420,12 @@ class KernelRLSCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
-        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.missing_features = missing_features
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())
@@ -479,30 +487,23 @@ class KernelLRRCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `LRR`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
         then grow linearly with the number of samples. None is the exact fit.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw of the landmarks.
 
     Attributes
     ----------
@@ -609,14 +610,12 @@ class KernelLRRCV(KernelSearch):
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
-        random_state=None,
         n_jobs=None,
         verbose=False,
-        missing_features="raise",
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
+        random_state=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -629,14 +628,12 @@ class KernelLRRCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
-        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.missing_features = missing_features
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return matrix_grid(self.max_rank, shape)
@@ -680,15 +677,6 @@ class KernelHOLRRCV(KernelSearch):
         Constant term of the polynomial and sigmoid kernels.
     kernel_params : dict or None, default=None
         Keyword arguments of a callable kernel.
-    refine : bool, default=False
-        Whether to refine the final fit by alternating least squares. The held-out errors are those
-        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
-        single rank.
-    max_iter : int, default=100
-        Maximum number of iterations of the refinement.
-    tol : float, default=1e-6
-        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
-        share of the objective.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
         How to choose the final model from the held-out errors.
 
@@ -702,36 +690,33 @@ class KernelHOLRRCV(KernelSearch):
           of the least error. Ties are broken in favour of the largest penalty.
         - A callable takes `cv_results_` and returns an index into the error surface.
         - "auto" is "stack", or "min" with ``refine=True``.
+    refine : bool, default=False
+        Whether to refine the final fit by alternating least squares. The held-out errors are those
+        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
+        single rank.
     fit_intercept : bool, default=True
         Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
     center_kernel : bool, default=True
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `HOLRR`.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
         then grow linearly with the number of samples. None is the exact fit.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
+    random_state : int, RandomState or None, default=None
+        Seed of the draw of the landmarks.
 
     Attributes
     ----------
@@ -856,20 +841,16 @@ class KernelHOLRRCV(KernelSearch):
         degree=3,
         coef0=1,
         kernel_params=None,
-        refine=False,
-        max_iter=100,
-        tol=1e-6,
         selection="auto",
+        refine=False,
         fit_intercept=True,
         center_kernel=True,
+        output_shape=None,
+        input_shape=None,
         landmarks=None,
-        random_state=None,
         n_jobs=None,
         verbose=False,
-        missing_features="raise",
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
+        random_state=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -879,23 +860,19 @@ class KernelHOLRRCV(KernelSearch):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
         self.selection = selection
+        self.refine = refine
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.landmarks = landmarks
-        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.missing_features = missing_features
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return multilinear_grid(self.max_rank, shape)
 
     def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
-        return MultilinearRank(rank, refine=self.refine, max_iter=self.max_iter, tol=self.tol)
+        return MultilinearRank(rank, refine=self.refine)

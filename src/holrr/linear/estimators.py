@@ -43,8 +43,6 @@ __all__ += ["block_attributes", "input_attributes"]
 DATA_CONSTRAINTS: dict[str, list[Any]] = {
     "output_shape": ["array-like", None],
     "input_shape": ["array-like", dict, None],
-    "missing_features": [StrOptions({"raise", "drop"})],
-    "sample_dim": [str, None],
 }
 LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
     "alpha": [Interval(Real, 0, None, closed="left"), "array-like", dict],
@@ -54,7 +52,6 @@ LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
     "output_weight": ["array-like", None],
     "input_rank": ["array-like", dict, Integral, None],
     "input_alpha": [Interval(Real, 0, None, closed="left"), Options(Real, {math.inf})],
-    "input_weight": ["array-like", dict, None],
     "blocks": ["array-like", str, dict, None],
     "own": ["array-like", str, None],
     "own_alpha": [Interval(Real, 0, None, closed="left")],
@@ -83,7 +80,6 @@ class LinearRegressor(TensorRegressor):
     output_weight: Any = None
     input_rank: Any = None
     input_alpha: float = 1.0
-    input_weight: Any = None
     blocks: Any = None
     own: Any = None
     own_alpha: float = 1.0
@@ -105,7 +101,7 @@ class LinearRegressor(TensorRegressor):
         )
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, sample_dim: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -115,18 +111,23 @@ class LinearRegressor(TensorRegressor):
             (PyTorch, CuPy, ...), a DataFrame, an xarray object or a dict of arrays (see
             docs/inputs.md), or a sparse matrix of SciPy, which stays sparse (see docs/sparse.md).
             The fit runs on the device of the arrays. Memory maps, HDF5, Zarr and Dask arrays are
-            read in blocks (see docs/streaming.md).
+            read in blocks (see docs/streaming.md). Cells of arrays with modes and of labelled
+            arrays that are NaN in every sample, such as land in a field of the sea, are left out of
+            the model: their coefficients are NaN, and `predict` ignores their values.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
+            share. If they share several, it is the first one, which must be the same in both.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        data, names = validate(self, X, y, sample_weight)
+        data, names = validate(self, X, y, sample_weight, sample_dim=sample_dim)
         plan = input_plan(self, names, data)
         options = self._options(plan)
         data, weights = weigh_outputs(
@@ -140,7 +141,15 @@ class LinearRegressor(TensorRegressor):
         )
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        decay: float = 1.0,
+        sample_dim: Any = None,
+    ) -> Any:
         """Add a batch of samples, and fit the model to all batches.
 
         The estimator keeps the data as moments, whose size does not depend on the number of
@@ -159,6 +168,8 @@ class LinearRegressor(TensorRegressor):
         decay : float, default=1.0
             Factor in (0, 1] that multiplies the weights of all earlier batches. With a factor
             below 1, older batches count less. See docs/streaming.md.
+        sample_dim : str, optional
+            As in `fit`, for the first batch.
 
         Returns
         -------
@@ -175,7 +186,7 @@ class LinearRegressor(TensorRegressor):
         """
         refuse_output_weight(self.output_weight, "moments")
         refuse_huber(self.loss, "moments")
-        data, names, seen = check_batch(self, X, y, sample_weight, decay)
+        data, names, seen = check_batch(self, X, y, sample_weight, decay, sample_dim)
         plan, missing = input_plan(self, names, data), None
         options = self._options(plan)
         if options.ignore_missing:
@@ -272,22 +283,12 @@ class RLS(LinearRegressor):
         with ``missing="ignore"``. A DataArray weights the modes that are its dimensions. The
         outputs of ridge regression are independent of each other, so only weights of zero change
         the fit; all weights change `score`.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, which can have different penalties: a dict from the name of each block to
         its columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -304,19 +305,16 @@ class RLS(LinearRegressor):
         Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
         each block, the penalty of an own input is `own_alpha` times the penalty of its block,
         divided by the geometric mean of the penalties of all blocks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
+    input_rank : int, tuple, dict or None, default=None
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
 
     Attributes
     ----------
@@ -386,32 +384,26 @@ class RLS(LinearRegressor):
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank=None,
-        input_alpha=1.0,
-        input_weight=None,
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
         own_alpha=1.0,
-        missing_features="raise",
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
+        input_rank=None,
+        input_alpha=1.0,
     ):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
-        self.input_alpha = input_alpha
-        self.input_weight = input_weight
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha
-        self.missing_features = missing_features
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
 
     def _structure(self) -> FullRank:
         return FullRank()
@@ -450,22 +442,12 @@ class LRR(LinearRegressor):
         weights the modes that are its dimensions. With ``missing="ignore"``, an array may also have
         zeros that are not such a product: the fit leaves outputs of weight zero out as if they had
         never been observed. See docs/missing.md.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, which can have different penalties: a dict from the name of each block to
         its columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -482,19 +464,16 @@ class LRR(LinearRegressor):
         Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
         each block, the penalty of an own input is `own_alpha` times the penalty of its block,
         divided by the geometric mean of the penalties of all blocks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
+    input_rank : int, tuple, dict or None, default=None
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
 
     Attributes
     ----------
@@ -583,16 +562,13 @@ class LRR(LinearRegressor):
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank=None,
-        input_alpha=1.0,
-        input_weight=None,
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
         own_alpha=1.0,
-        missing_features="raise",
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
+        input_rank=None,
+        input_alpha=1.0,
     ):
         self.rank = rank
         self.alpha = alpha
@@ -600,16 +576,13 @@ class LRR(LinearRegressor):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
-        self.input_alpha = input_alpha
-        self.input_weight = input_weight
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha
-        self.missing_features = missing_features
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
 
     def _structure(self) -> MatrixRank:
         return MatrixRank(self.rank)
@@ -637,17 +610,12 @@ class HOLRR(LinearRegressor):
         the penalty of the block. An infinite penalty leaves a block out of the model. A penalty of
         0 fits a block without shrinkage and without a constraint on its rank, as the intercept is
         fitted.
+    refine : bool, default=False
+        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
     subspaces : {"fitted", "response"}, default="fitted"
         Data that determine the output subspaces. "fitted" uses the part of the outputs that the
         inputs explain; it ignores noise that no input explains and gives a sharper lower bound.
         "response" uses the outputs themselves, as Algorithm 1 of the paper does.
-    refine : bool, default=False
-        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
-    max_iter : int, default=100
-        Maximum number of iterations of the refinement, and of a fit with missing outputs.
-    tol : float, default=1e-6
-        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
-        share of the objective.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
     loss : {"squared", "huber"}, default="squared"
@@ -664,22 +632,12 @@ class HOLRR(LinearRegressor):
         weights the modes that are its dimensions. With ``missing="ignore"``, an array may also have
         zeros that are not such a product: the fit leaves outputs of weight zero out as if they had
         never been observed. See docs/missing.md.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, which can have different penalties. One of:
 
@@ -705,19 +663,21 @@ class HOLRR(LinearRegressor):
         Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
         each block, the penalty of an own input is `own_alpha` times the penalty of its block,
         divided by the geometric mean of the penalties of all blocks.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
+    input_rank : int, tuple, dict or None, default=None
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
+    max_iter : int, default=100
+        Maximum number of iterations of the refinement, and of a fit with missing outputs.
+    tol : float, default=1e-6
+        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
+        share of the objective.
 
     Attributes
     ----------
@@ -809,45 +769,39 @@ class HOLRR(LinearRegressor):
         rank=None,
         alpha=1.0,
         *,
-        subspaces="fitted",
         refine=False,
-        max_iter=100,
-        tol=1e-6,
+        subspaces="fitted",
         fit_intercept=True,
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank=None,
-        input_alpha=1.0,
-        input_weight=None,
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
         own_alpha=1.0,
-        missing_features="raise",
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
+        input_rank=None,
+        input_alpha=1.0,
+        max_iter=100,
+        tol=1e-6,
     ):
         self.rank = rank
         self.alpha = alpha
-        self.subspaces = subspaces
         self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
+        self.subspaces = subspaces
         self.fit_intercept = fit_intercept
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
-        self.input_alpha = input_alpha
-        self.input_weight = input_weight
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
         self.own_alpha = own_alpha
-        self.missing_features = missing_features
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self.input_rank = input_rank
+        self.input_alpha = input_alpha
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _structure(self) -> MultilinearRank:
         return MultilinearRank(
@@ -911,7 +865,12 @@ def block_attributes(
 
 
 def check_batch(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, decay: float = 1.0
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    decay: float = 1.0,
+    sample_dim: Any = None,
 ) -> tuple[Samples | Stream, Names, Moments | None]:
     """Return a validated batch, its names, and the moments of earlier batches times `decay`."""
     if not isinstance(decay, Real) or isinstance(decay, bool) or not 0 < decay <= 1:
@@ -926,7 +885,9 @@ def check_batch(
             "partial_fit starts from an empty model, since fit keeps no moments of its data. To "
             "add batches to earlier data, start with partial_fit or fit_moments."
         )
-    data, names = validate(estimator, X, y, sample_weight, first=seen is None)
+    data, names = validate(
+        estimator, X, y, sample_weight, sample_dim=sample_dim, first=seen is None
+    )
     if seen is not None and data.output_shape != seen.output_shape:
         raise ValueError(
             f"y has outputs of shape {data.output_shape} in this batch, and of shape "

@@ -1,7 +1,6 @@
 """Parameters of linear estimators that concern the inputs.
 
-These are the ranks of the input modes, the weights of inputs, the penalties of blocks, and own
-inputs.
+These are the ranks of the input modes, the penalties of blocks, and own inputs.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import numpy as np
 
 from ..core.approximate import FullRank
 from ..core.input_map import InputDesign, InputSpace, Ranks
-from ..core.output_weights import check_weight_vectors, product_of
 from ..core.own_inputs import OwnInputs
 from ..data.arrays import comes_from
 from ..data.blocks import InputBlocks, penalties_by_block, read_blocks
@@ -75,16 +73,14 @@ class InputPlan:
     def with_penalties(self, penalties: np.ndarray, alpha: float) -> InputDesign:
         """Return the design that scales the inputs so that `alpha` acts as `penalties`."""
         assert self.blocks is not None
-        return replace(
-            self.design, scale=block_scale(self.design.scale, self.blocks, penalties, alpha)
-        )
+        return replace(self.design, scale=block_scale(self.blocks, penalties, alpha))
 
 
 def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
     """Read the parameters of an estimator that concern the inputs.
 
-    These are `input_rank`, `input_alpha`, `input_weight`, `blocks` and `own`, and `alpha` if it has
-    a penalty for each block.
+    These are `input_rank`, `input_alpha`, `blocks` and `own`, and `alpha` if it has a penalty for
+    each block.
 
     Parameters
     ----------
@@ -98,13 +94,13 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
     labels, n_used = names.labels, data.n_features
     space = input_space(labels, n_used)
     alpha: Any = getattr(estimator, "alpha", 1.0)
-    asked = ("input_rank", "input_weight", "blocks", "own")
+    asked = ("input_rank", "blocks", "own")
     is_plain = labels is None and all(getattr(estimator, name, None) is None for name in asked)
     if is_plain and isinstance(alpha, Real):
         return InputPlan(InputDesign(space, ranks=(None,)), alpha=float(alpha))
     grids = (labels or Labels()).inputs or (Grid(("feature",), (n_used,), is_named=False),)
     rank = getattr(estimator, "input_rank", None)
-    scale = _scale(getattr(estimator, "input_weight", None), grids, space)
+    scale: np.ndarray | None = None
     given: Any = estimator.blocks
     if given is not None and comes_from(alpha, "pandas"):
         alpha = dict(alpha)  # a Series of the penalties of blocks
@@ -122,9 +118,8 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
         alpha = common_penalty(penalties)
         if (penalties == 0).any() and penalties.any():
             free = np.flatnonzero(penalties[blocks.index] == 0)
-            free = free if scale is None else free[scale[free] > 0]
             alpha = alpha or 1.0  # has no effect if all other blocks are left out
-        scale = block_scale(scale, blocks, penalties, alpha)
+        scale = block_scale(blocks, penalties, alpha)
     elif not isinstance(alpha, Real):
         alpha = _by_output(estimator, alpha, labels, data.output_shape)
     is_search = not hasattr(estimator, "alpha")
@@ -188,17 +183,13 @@ def common_penalty(penalties: np.ndarray) -> float:
     return float(np.exp(np.log(some).mean())) if some.size else 0.0
 
 
-def block_scale(
-    scale: np.ndarray | None, blocks: InputBlocks, penalties: np.ndarray, alpha: float
-) -> np.ndarray | None:
+def block_scale(blocks: InputBlocks, penalties: np.ndarray, alpha: float) -> np.ndarray:
     """Return the factors of columns with which the penalty `alpha` acts as `penalties`.
 
     Columns with an infinite penalty or a penalty of zero have the factor zero.
 
     Parameters
     ----------
-    scale : array of shape (n_columns,), or None
-        Square roots of the weights of the inputs.
     blocks : InputBlocks
         Blocks of inputs.
     penalties : array of shape (n_blocks,)
@@ -210,8 +201,7 @@ def block_scale(
     ratio = np.where(positive, np.sqrt(alpha / np.where(positive, penalties, 1.0)), 0.0)
     if alpha == 0:  # no block has a penalty
         ratio = np.ones(len(blocks))
-    ratio = ratio[blocks.index]
-    return ratio if scale is None else scale * ratio
+    return ratio[blocks.index]
 
 
 def _has_modes(space: InputSpace) -> bool:
@@ -284,61 +274,3 @@ def shown_ranks(design: InputDesign | None, labels: Labels | None) -> Any:
     assert labels is not None
     ranks = ranks if len(ranks) > 1 else (None,) * len(labels.inputs)
     return {grid.name: r for grid, r in zip(labels.inputs, ranks, strict=True)}
-
-
-# ---------------------------------------------------------------- weights
-
-
-def _scale(weight: Any, grids: Sequence[Grid], space: InputSpace) -> np.ndarray | None:
-    """Return the square roots of the weights of all columns, with mean square one, or None."""
-    if weight is None:
-        return None
-    if isinstance(weight, Mapping) and not comes_from(weight, "xarray"):
-        names = [grid.name for grid in grids]
-        unknown = [name for name in weight if name not in names]
-        if unknown:
-            raise ValueError(
-                f"input_weight has weights for {unknown[0]!r}, but X has the blocks {names}."
-            )
-        given = [weight.get(grid.name) for grid in grids]
-    elif len(grids) == 1:
-        given = [weight]
-    else:
-        raise ValueError(
-            f"input_weight must be a dict from names of blocks to weights, since X has the blocks "
-            f"{[grid.name for grid in grids]}; got {type(weight).__name__}."
-        )
-    pairs = zip(given, grids, strict=True)
-    cells = np.concatenate([_block_weights(v, grid) for v, grid in pairs])
-    v = cells if space.cells is None else cells[space.cells]
-    if not np.isfinite(v).all() or (v < 0).any():
-        bad = v[~(np.isfinite(v) & (v >= 0))][0]
-        raise ValueError(f"input_weight must be finite and at least 0; got {bad}.")
-    if not v.any():
-        raise ValueError(
-            "input_weight is zero for all inputs of the model. At least one weight must be above 0."
-        )
-    return np.sqrt(v / v[v > 0].mean())
-
-
-def _block_weights(weight: Any, grid: Grid) -> np.ndarray:
-    """Return the weight of each cell of a block."""
-    n = math.prod(grid.shape)
-    if weight is None:
-        return np.ones(n)
-    weight = unlabel_mode_weights(weight, grid, "input_weight", "X")
-    if isinstance(weight, (list, tuple)) and not (len(grid.shape) == 1 and np.ndim(weight) == 1):
-        return product_of(
-            check_weight_vectors(weight, grid.shape, "input_weight", "input mode")
-        ).ravel()
-    try:
-        found = np.asarray(weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"input_weight must contain numbers; got {weight!r}.") from error
-    if found.shape != grid.shape:
-        raise ValueError(
-            f"input_weight as an array must have the shape {grid.shape} of the inputs; got "
-            f"{found.shape}. To weight single modes, pass a list with one vector, or None, for "
-            f"each mode."
-        )
-    return found.ravel()

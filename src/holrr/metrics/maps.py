@@ -62,7 +62,7 @@ def skill_map(
         predicted = model.predict(X)
     fitted: Labels | None = getattr(model, "labels_", None)
     forecasts = [predicted] if reference is None else [predicted, reference]
-    dim = getattr(model, "sample_dim", None) or (None if fitted is None else fitted.sample_dim)
+    dim = None if fitted is None else fitted.sample_dim
     errors, labels = compare(y, forecasts, sample_weight, sample_dim=dim)
     named = labels is not None and labels.outputs is not None
     return labelled(labels if named else fitted, skill_of(errors), "skill")

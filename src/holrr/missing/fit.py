@@ -110,11 +110,12 @@ def fit_missing(
 
 def warn_of_rounds(structure: Structure, n_iter: int) -> None:
     """Warn that a fit stopped before it converged."""
-    rounds = "max_iter or tol, " if isinstance(structure, MultilinearRank) else ""
+    remedy = "Increase alpha, or lower the rank."
+    if isinstance(structure, MultilinearRank):
+        remedy = "Increase alpha, lower the rank, or increase max_iter or tol of HOLRR."
     warn(
         f"The fit to the observed entries of y did not converge in {n_iter} rounds: its "
-        f"predictions for missing entries may still change. Increase {rounds}alpha, or lower "
-        f"the rank.",
+        f"predictions for missing entries may still change. {remedy}",
         ConvergenceWarning,
     )
 

@@ -93,7 +93,6 @@ Map = Callable[..., Iterable[Any]]
 def block_errors(
     source: Rows | FoldMoments,
     blocks: InputBlocks,
-    scale: np.ndarray | None,
     over: Map = map,
 ) -> ErrorOf:
     """Return the function from logarithms of penalties to the held-out error and its gradient.
@@ -104,15 +103,13 @@ def block_errors(
         Data of the folds.
     blocks : InputBlocks
         Blocks of inputs.
-    scale : array of shape (n_columns,), or None
-        Factors of the inputs.
     over : callable
         Function such as `map` that applies a function to all folds.
     """
     index, n_blocks = blocks.index, len(blocks)
     if isinstance(source, Rows) and source.n_training < source.n_features:
-        return _DualError(source, blocks, scale, over)
-    folds = [_PrimalFold.of(*_moments(source, fold), scale) for fold in source.folds]
+        return _DualError(source, blocks, over)
+    folds = [_PrimalFold.of(*_moments(source, fold)) for fold in source.folds]
 
     def error(logs: np.ndarray) -> tuple[float, np.ndarray]:
         alpha = np.exp(logs)[index]
@@ -157,18 +154,13 @@ class _PrimalFold:
     most: float  # largest penalty, at which coefficients are zero up to rounding
 
     @classmethod
-    def of(
-        cls, seen: CentredMoments, unseen: CentredMoments, scale: np.ndarray | None
-    ) -> _PrimalFold:
+    def of(cls, seen: CentredMoments, unseen: CentredMoments) -> _PrimalFold:
         """Return the fold of moments of any array library."""
         unseen = unseen.about(seen.mean_x, seen.mean_y)
         d = seen.n_features
         G, Gt = to_numpy(seen.Sxx), to_numpy(unseen.Sxx)
         C, Ct = (np.reshape(to_numpy(m.Sxy), (d, -1)) for m in (seen, unseen))
         n_outputs = C.shape[1]
-        if scale is not None:
-            G, Gt = (scale[:, None] * A * scale for A in (G, Gt))
-            C, Ct = scale[:, None] * C, scale[:, None] * Ct
         if n_outputs > d:
             Q = qr(C.T, mode="economic")[0]
             C, Ct = C @ Q, Ct @ Q
@@ -201,7 +193,7 @@ class _DualError:
 
     Parameters
     ----------
-    source, blocks, scale, over
+    source, blocks, over
         Parameters of `block_errors`.
     """
 
@@ -209,12 +201,10 @@ class _DualError:
         self,
         source: Rows,
         blocks: InputBlocks,
-        scale: np.ndarray | None,
         over: Map,
     ) -> None:
         samples, self._over = source.data, over
         X = to_numpy(samples.X).astype(np.float64)
-        X = X if scale is None else X * scale
         if source.fit_intercept:  # a common centre reduces rounding errors
             X = X - X.mean(axis=0)
         Y = np.reshape(to_numpy(samples.Y), (X.shape[0], -1)).astype(np.float64)
@@ -320,14 +310,13 @@ class _DualFold:
 def find_block_penalties(
     source: Rows | FoldMoments,
     blocks: InputBlocks,
-    scale: np.ndarray | None,
     n_jobs: int = 1,
 ) -> BlockPenalties | None:
     """Find the penalties of blocks with the least held-out error of ridge regression.
 
     Parameters
     ----------
-    source, blocks, scale
+    source, blocks
         Parameters of `block_errors`.
     n_jobs : int
         Number of folds that run in parallel, each with one thread.
@@ -337,7 +326,7 @@ def find_block_penalties(
     BlockPenalties or None
         Best penalties. None if all inputs are constant, so that penalties have no effect.
     """
-    squares = np.bincount(blocks.index, source.column_squares(scale), minlength=len(blocks))
+    squares = np.bincount(blocks.index, source.column_squares(), minlength=len(blocks))
     if not (squares > 0).any():
         return None
     sizes = np.bincount(blocks.index, minlength=len(blocks))
@@ -346,7 +335,7 @@ def find_block_penalties(
     common = float(squares.sum()) / min(source.n_features, n_train)
     with limit_threads(1), ThreadPoolExecutor(n_jobs) as pool:
         over = pool.map if n_jobs > 1 else map
-        finder = _Search(block_errors(source, blocks, scale, over), mean)
+        finder = _Search(block_errors(source, blocks, over), mean)
         starts = [
             finder.best_of([np.full(len(blocks), common * t) for t in _START]),
             finder.best_of([mean * t for t in _START]),

@@ -400,7 +400,15 @@ class LinearSearch(Search):
         raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        sample_dim: Any = None,
+    ) -> Any:
         """Choose penalty and rank by cross-validation, and fit the chosen model to all data.
 
         Parameters
@@ -410,19 +418,25 @@ class LinearSearch(Search):
             (PyTorch, CuPy, ...), a DataFrame, an xarray object or a dict of arrays (see
             docs/inputs.md), or a sparse matrix of SciPy, which stays sparse (see docs/sparse.md).
             Memory maps, HDF5, Zarr and Dask arrays are read in blocks (see docs/streaming.md).
+            Cells of arrays with modes and of labelled arrays that are NaN in every sample, such as
+            land in a field of the sea, are left out of the model: their coefficients are NaN, and
+            `predict` ignores their values.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in fits and held-out errors.
         groups : array of shape (n_samples,), optional
             Group labels of the samples, for splitters such as ``GroupKFold``.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
+            share. If they share several, it is the first one, which must be the same in both.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        data, names = validate(self, X, y, sample_weight, groups=groups)
+        data, names = validate(self, X, y, sample_weight, groups=groups, sample_dim=sample_dim)
         options, plan = self._options(data), input_plan(self, names, data)
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
         data, robust_weight = weigh_samples(self, data, weights)
@@ -823,23 +837,12 @@ class RLSCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
-        at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
-        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
-        dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
-        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
-        squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
         columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -854,24 +857,19 @@ class RLSCV(LinearSearch):
         variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
         diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
         without own inputs is always a candidate. See docs/own_inputs.md.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
+        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
+        with all directions as one candidate. With outputs that are missing in some samples, "auto"
+        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
+        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
+        the blocks to ranks. See docs/inputs.md.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -972,17 +970,13 @@ class RLSCV(LinearSearch):
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank="auto",
-        input_alpha=1.0,
-        input_weight=None,
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
-        missing_features="raise",
+        input_rank="auto",
         n_jobs=None,
         verbose=False,
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -992,17 +986,13 @@ class RLSCV(LinearSearch):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
-        self.input_alpha = input_alpha
-        self.input_weight = input_weight
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
-        self.missing_features = missing_features
+        self.input_rank = input_rank
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())
@@ -1061,23 +1051,12 @@ class LRRCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
-        at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
-        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
-        dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
-        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
-        squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
         columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -1094,24 +1073,19 @@ class LRRCV(LinearSearch):
         variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
         diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
         without own inputs is always a candidate. See docs/own_inputs.md.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
+        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
+        with all directions as one candidate. With outputs that are missing in some samples, "auto"
+        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
+        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
+        the blocks to ranks. See docs/inputs.md.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -1222,17 +1196,13 @@ class LRRCV(LinearSearch):
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank="auto",
-        input_alpha=1.0,
-        input_weight=None,
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
-        missing_features="raise",
+        input_rank="auto",
         n_jobs=None,
         verbose=False,
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
@@ -1242,17 +1212,13 @@ class LRRCV(LinearSearch):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
-        self.input_alpha = input_alpha
-        self.input_weight = input_weight
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
-        self.missing_features = missing_features
+        self.input_rank = input_rank
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return matrix_grid(self.max_rank, shape)
@@ -1284,15 +1250,6 @@ class HOLRRCV(LinearSearch):
     max_rank : int, tuple or None, default=None
         Largest rank to try, either one int for all modes or a tuple ``(R0, ..., Rp)`` with the
         input mode first.
-    refine : bool, default=False
-        Whether to refine the final fit by alternating least squares. The held-out errors are those
-        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
-        single rank.
-    max_iter : int, default=100
-        Maximum number of iterations of the refinement, and of a fit with missing outputs.
-    tol : float, default=1e-6
-        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
-        share of the objective.
     selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
         How to choose the final model from the held-out errors.
 
@@ -1306,6 +1263,10 @@ class HOLRRCV(LinearSearch):
           of the least error. Ties are broken in favour of the largest penalty.
         - A callable takes `cv_results_` and returns an index into the error surface.
         - "auto" is "stack", or "min" with ``refine=True``.
+    refine : bool, default=False
+        Whether to refine the final fit by alternating least squares. The held-out errors are those
+        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
+        single rank.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
     loss : {"squared", "huber"}, default="squared"
@@ -1321,23 +1282,12 @@ class HOLRRCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
-        at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
-        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
-        dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
-        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
-        squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     blocks : str, dict, list or None, default=None
         Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
         columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
@@ -1354,24 +1304,19 @@ class HOLRRCV(LinearSearch):
         variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
         diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
         without own inputs is always a candidate. See docs/own_inputs.md.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
+        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
+        with all directions as one candidate. With outputs that are missing in some samples, "auto"
+        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
+        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
+        the blocks to ranks. See docs/inputs.md.
     n_jobs : int or None, default=None
         Number of folds that run in parallel, each with a share of the threads. By default, as many
         folds run in parallel as the linear algebra library has threads.
     verbose : bool, default=False
         Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -1534,54 +1479,42 @@ class HOLRRCV(LinearSearch):
         cv=5,
         *,
         max_rank=None,
-        refine=False,
-        max_iter=100,
-        tol=1e-6,
         selection="auto",
+        refine=False,
         fit_intercept=True,
         loss="squared",
         missing="raise",
         output_weight=None,
-        input_rank="auto",
-        input_alpha=1.0,
-        input_weight=None,
+        output_shape=None,
+        input_shape=None,
         blocks=None,
         own=None,
-        missing_features="raise",
+        input_rank="auto",
         n_jobs=None,
         verbose=False,
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
     ):
         self.alphas = alphas
         self.cv = cv
         self.max_rank = max_rank
-        self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
         self.selection = selection
+        self.refine = refine
         self.fit_intercept = fit_intercept
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
-        self.input_rank = input_rank
-        self.input_alpha = input_alpha
-        self.input_weight = input_weight
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.blocks = blocks
         self.own = own
-        self.missing_features = missing_features
+        self.input_rank = input_rank
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return multilinear_grid(self.max_rank, shape)
 
     def _structure(self, rank: tuple[int, ...]) -> MultilinearRank:
-        return MultilinearRank(rank, refine=self.refine, max_iter=self.max_iter, tol=self.tol)
+        return MultilinearRank(rank, refine=self.refine)
 
     def _model(self, alpha: Any, rank: Any) -> HOLRR:
         return HOLRR(rank=rank, alpha=alpha, **shared_parameters(self, HOLRR))
@@ -1666,7 +1599,7 @@ def input_candidates(
     scaled = [InputCandidate(plan.fixed)]
     # The common penalty is a penalty of the grid, so that the grid contains the best penalties of
     # the blocks exactly.
-    alphas = grid(plan.design)[0] if penalties is not None else np.zeros(0)
+    alphas = grid(None)[0] if penalties is not None else np.zeros(0)
     alphas = alphas[alphas > 0]
     if penalties is not None and alphas.size:
         common = float(alphas[np.argmin(np.abs(np.log(alphas / penalties.common())))])
@@ -1687,7 +1620,7 @@ def check_candidates(plan: InputPlan, options: SearchOptions) -> None:
         )
 
 
-PenaltyGrid = Callable[[InputDesign], tuple[np.ndarray, int]]
+PenaltyGrid = Callable[[InputDesign | None], tuple[np.ndarray, int]]
 
 
 def _block_penalties(
@@ -1697,8 +1630,7 @@ def _block_penalties(
     if not plan.has_several_blocks:
         return None
     assert plan.blocks is not None
-    n_jobs = grid(plan.design)[1]
-    return find_block_penalties(source, plan.blocks, plan.design.scale, n_jobs)
+    return find_block_penalties(source, plan.blocks, grid(None)[1])
 
 
 def _own_inputs(
@@ -1727,7 +1659,7 @@ def _projections(
 
 
 def design_grid(
-    source: Rows | FoldMoments, design: InputDesign, options: SearchOptions
+    source: Rows | FoldMoments, design: InputDesign | None, options: SearchOptions
 ) -> tuple[np.ndarray, int]:
     """Return the penalties at which designs are compared, and the number of parallel folds."""
     alphas, unit = options.alphas, source.x_unit

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.delays import Delayer
 from ..data.labels import Labels
-from ..data.scaling import Standardizer
+from ..data.scaling import Standardizer, scaling_of
 from ._graph import Graph
 from ._model import column_counts, join
 
@@ -60,14 +60,13 @@ def add_transformer(graph: Graph, step: Any, inputs: Sequence[str], dtype: np.dt
 
 
 def _standardized(graph: Graph, X: str, step: Standardizer, dtype: np.dtype) -> str:
-    parts = step.scaling_.values()
-    mean, spread = (np.concatenate([np.ravel(part[k]) for part in parts]) for k in (1, 2))
+    mean, divisor = scaling_of(step)
     high = mean.astype(dtype)
     X = graph.node("Sub", X, graph.constant(high))
     low = (mean - high).astype(dtype)  # the rest of the mean, beyond float32
     if np.any(low != 0):  # features without values are NaN
         X = graph.node("Sub", X, graph.constant(np.where(np.isnan(low), 0, low)))
-    return graph.node("Div", X, graph.constant(spread.astype(dtype)))
+    return graph.node("Div", X, graph.constant(divisor.astype(dtype)))
 
 
 def _delayed(graph: Graph, X: str, step: Delayer, sizes: list[int], dtype: np.dtype) -> str:

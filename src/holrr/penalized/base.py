@@ -44,7 +44,7 @@ class PenalizedRegressor(TensorRegressor):
         """Raise an error if parameters are not valid for data of this shape."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, sample_dim: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -52,18 +52,23 @@ class PenalizedRegressor(TensorRegressor):
         X : array of shape (n_samples, n_features)
             Inputs: a NumPy array, an array of another library that follows the array API standard
             (PyTorch, CuPy, ...), a DataFrame or an xarray object. Memory maps, HDF5, Zarr and Dask
-            arrays are read in blocks (see docs/streaming.md).
+            arrays are read in blocks (see docs/streaming.md). Cells of arrays with modes and of
+            labelled arrays that are NaN in every sample, such as land in a field of the sea, are
+            left out of the model: their coefficients are NaN, and `predict` ignores their values.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
+        sample_dim : str, optional
+            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
+            share. If they share several, it is the first one, which must be the same in both.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        data, names = validate(self, X, y, sample_weight)
+        data, names = validate(self, X, y, sample_weight, sample_dim=sample_dim)
         return self._fit_data(data, names)
 
     def _fit_data(self, data: Samples | Stream, names: Names) -> Any:
@@ -88,7 +93,15 @@ class PenalizedRegressor(TensorRegressor):
         return self._assign(fit.to_device_of(data.X), names, **attributes)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, decay: float = 1.0) -> Any:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        decay: float = 1.0,
+        sample_dim: Any = None,
+    ) -> Any:
         """Add a batch of samples, and fit the model to all batches.
 
         The estimator keeps the data as moments. `fit` keeps no moments: after `fit`, `partial_fit`
@@ -105,6 +118,8 @@ class PenalizedRegressor(TensorRegressor):
         decay : float, default=1.0
             Factor in (0, 1] that multiplies the weights of all earlier batches. With a factor
             below 1, older batches count less. See docs/streaming.md.
+        sample_dim : str, optional
+            As in `fit`, for the first batch.
 
         Returns
         -------
@@ -120,7 +135,7 @@ class PenalizedRegressor(TensorRegressor):
         >>> model.partial_fit(X[30:], Y[30:]).moments_.n_samples
         60
         """
-        data, names, seen = check_batch(self, X, y, sample_weight, decay)
+        data, names, seen = check_batch(self, X, y, sample_weight, decay, sample_dim)
         return self._fit_moments(add_batch(data, seen, names, False), names)
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -57,35 +57,28 @@ class MLMTNC(PenalizedRegressor):
         first. None is full rank.
     beta : float, default=1.0
         Penalty on the squared norms of the core and the factors, above 0.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The intercept is not penalised.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
+    init : {"holrr", "random"}, default="holrr"
+        Start of the first descent: the HOLRR solution, or random values as in the original method.
+    n_init : int, default=1
+        Number of descents, of which the best is kept. All descents after the first start at random.
+    verbose : bool, int or "rich", default=False
+        Whether to print the progress of the solver. "rich" updates a single line and needs
+        ``pip install "holrr[progress]"``.
+    random_state : int, RandomState or None, default=None
+        Random state of the random starts.
     max_iter : int, default=1000
         Maximum number of iterations. An iteration updates the core and all factors.
     tol : float, default=1e-7
         Tolerance. The solver stops when an iteration lowers the objective by at most this share of
         the objective.
-    init : {"holrr", "random"}, default="holrr"
-        Start of the first descent: the HOLRR solution, or random values as in the original method.
-    n_init : int, default=1
-        Number of descents, of which the best is kept. All descents after the first start at random.
-    random_state : int, RandomState or None, default=None
-        Random state of the random starts.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The intercept is not penalised.
-    verbose : bool, int or "rich", default=False
-        Whether to print the progress of the solver. "rich" updates a single line and needs
-        ``pip install "holrr[progress]"``.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
 
     Attributes
     ----------
@@ -164,31 +157,27 @@ class MLMTNC(PenalizedRegressor):
         rank=None,
         beta=1.0,
         *,
-        max_iter=1000,
-        tol=1e-7,
+        fit_intercept=True,
+        output_shape=None,
+        input_shape=None,
         init="holrr",
         n_init=1,
-        random_state=None,
-        fit_intercept=True,
         verbose=False,
-        missing_features="raise",
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
+        random_state=None,
+        max_iter=1000,
+        tol=1e-7,
     ):
         self.rank = rank
         self.beta = beta
-        self.max_iter = max_iter
-        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.init = init
         self.n_init = n_init
-        self.random_state = random_state
-        self.fit_intercept = fit_intercept
         self.verbose = verbose
-        self.missing_features = missing_features
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_rank(self.rank, (n_features, *output_shape))

@@ -16,7 +16,13 @@ _RELATIVE_PENALTIES = np.logspace(0, -5, 16)
 
 
 def trace_norm_path(
-    X: Any, y: Any, penalties: Any = None, *, sample_weight: Any = None, **parameters: Any
+    X: Any,
+    y: Any,
+    penalties: Any = None,
+    *,
+    sample_weight: Any = None,
+    sample_dim: Any = None,
+    **parameters: Any,
 ) -> list[TraceNormRegression]:
     """Fit trace norm regression for a sequence of penalties, from the largest to the smallest.
 
@@ -34,6 +40,8 @@ def trace_norm_path(
         zero down to 1e-5 times this penalty.
     sample_weight : array of shape (n_samples,), optional
         Weights of the samples in the squared error.
+    sample_dim : str, optional
+        Sample dimension of xarray objects, as in `TraceNormRegression.fit`.
     **parameters : dict
         Parameters of `TraceNormRegression`, except `penalty` and `warm_start`.
 
@@ -55,13 +63,14 @@ def trace_norm_path(
         if name in parameters:
             raise TypeError(f"trace_norm_path sets {name} itself; got {name}={parameters[name]!r}.")
     model = TraceNormRegression(warm_start=True, **parameters)
+    data = {"X": X, "y": y, "sample_weight": sample_weight, "sample_dim": sample_dim}
     if penalties is None:
         # A penalty this large has the solution zero in closed form, whatever the data.
-        model.set_params(penalty=float(np.finfo(float).max)).fit(X, y, sample_weight)
+        model.set_params(penalty=float(np.finfo(float).max)).fit(**data)
         penalties = model.penalty_max_ * _RELATIVE_PENALTIES
     models = []
     for penalty in np.sort(np.atleast_1d(np.asarray(penalties, dtype=float)))[::-1]:
-        model.set_params(penalty=float(penalty)).fit(X, y, sample_weight)
+        model.set_params(penalty=float(penalty)).fit(**data)
         found = copy.copy(model).set_params(warm_start=False)
         vars(found).pop("_warm", None)  # the state of the solver, which is larger than the model
         models.append(found)

@@ -50,29 +50,22 @@ class TraceNormRegression(PenalizedRegressor):
         A mode of weight 0 is not penalised.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
-    max_iter : int, default=1000
-        Maximum number of iterations of the solver.
-    tol : float, default=1e-6
-        Relative duality gap, ``1 - lower_bound_ / objective_``, at which the solver stops.
+    output_shape : tuple of int or None, default=None
+        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
+        shape (n_samples, D), where D is the number of outputs.
+    input_shape : tuple of int, dict or None, default=None
+        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
+        to shapes splits the columns into consecutive blocks.
     warm_start : bool, default=False
         Whether to start from the solution of the previous call of `fit`. The estimator then keeps
         the state of the solver, up to 2 p + 3 arrays of the size of the coefficients.
     verbose : bool, int or "rich", default=False
         Whether to print the progress of the solver. "rich" updates a single line and needs
         ``pip install "holrr[progress]"``.
-    missing_features : {"raise", "drop"}, default="raise"
-        How to handle inputs that are missing in every sample, such as land in a field of sea
-        temperatures. "raise" raises an error. "drop" leaves these inputs out of the model: their
-        coefficients are NaN, and `predict` ignores their values.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    sample_dim : str or None, default=None
-        Name of the sample dimension of xarray objects. By default, it is the dimension that `X` and
-        `y` share, or the first one.
+    max_iter : int, default=1000
+        Maximum number of iterations of the solver.
+    tol : float, default=1e-6
+        Relative duality gap, ``1 - lower_bound_ / objective_``, at which the solver stops.
 
     Attributes
     ----------
@@ -164,27 +157,23 @@ class TraceNormRegression(PenalizedRegressor):
         alpha=0.0,
         mode_weights=None,
         fit_intercept=True,
-        max_iter=1000,
-        tol=1e-6,
+        output_shape=None,
+        input_shape=None,
         warm_start=False,
         verbose=False,
-        missing_features="raise",
-        input_shape=None,
-        output_shape=None,
-        sample_dim=None,
+        max_iter=1000,
+        tol=1e-6,
     ):
         self.penalty = penalty
         self.alpha = alpha
         self.mode_weights = mode_weights
         self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
+        self.output_shape = output_shape
+        self.input_shape = input_shape
         self.warm_start = warm_start
         self.verbose = verbose
-        self.missing_features = missing_features
-        self.input_shape = input_shape
-        self.output_shape = output_shape
-        self.sample_dim = sample_dim
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_mode_weights(self.mode_weights, 1 + len(output_shape))

@@ -112,7 +112,7 @@ class PredictionDisplay:
         """
         check_is_fitted(estimator)
         labels = getattr(estimator, "labels_", None)
-        dim = getattr(estimator, "sample_dim", None) or (labels and labels.sample_dim)
+        dim = labels and labels.sample_dim
         return cls._of(y, estimator.predict(X), dim, labels).plot(mode=mode, fig=fig)
 
     @classmethod

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from ..core.namespace import to_numpy
 from ..data.arrays import nan_for_masked
 from ..data.pipelines import inputs_of_last_step, last_step
-from ..data.unlabel import sample_dimension, take_rows, unlabel_outputs
+from ..data.unlabel import refit_dimension, sample_dimension, take_rows, unlabel_outputs
 from ..model_selection import RLSCV
 
 __all__ = ["COVERAGES", "Estimate", "Evaluation", "cross_validated", "evaluated"]
@@ -310,7 +311,7 @@ def cross_validated(
     """
     final = last_step(model)
     observed = _outputs(model, X, y)
-    dim = sample_dimension(getattr(final, "sample_dim", None), X, y, final.labels_)
+    dim = refit_dimension(final, X, y)
     folds = _folds(final, len(observed), groups)
     ridge = _ridge(final)
     predicted = {name: np.full(observed.shape, np.nan)}
@@ -322,10 +323,10 @@ def cross_validated(
         rows = take_rows(X, train, dim), take_rows(y, train, dim)
         new = take_rows(X, test, dim), take_rows(y, test, dim)
         of_train = None if groups is None else groups[train]
-        fitted = _fitted(clone(model), *rows, of_train)
+        fitted = _fitted(clone(model), *rows, of_train, dim)
         predicted[name][test] = _outputs(model, new[0], fitted.predict(new[0]))
         if ridge is not None:
-            other = _fitted(_with_last_step(model, ridge), *rows, of_train)
+            other = _fitted(_with_last_step(model, ridge), *rows, of_train, dim)
             predicted["ridge regression"][test] = _outputs(model, new[0], other.predict(new[0]))
         predicted["the mean"][test] = _mean(observed[train])
         for nominal, pair in (_intervals(fitted, new[0]) or {}).items():
@@ -361,12 +362,17 @@ def _folds(model: Any, n_samples: int, groups: np.ndarray | None) -> list[Any]:
         raise
 
 
-def _fitted(model: Any, X: Any, y: Any, groups: np.ndarray | None) -> Any:
-    """Fit a model, with the groups of the samples if it searches."""
-    if groups is None or not hasattr(last_step(model), "cv"):
-        return model.fit(X, y)
-    name = f"{model.steps[-1][0]}__groups" if isinstance(model, Pipeline) else "groups"
-    return model.fit(X, y, **{name: groups})
+def _fitted(model: Any, X: Any, y: Any, groups: np.ndarray | None, dim: str | None) -> Any:
+    """Fit a model, with the groups of the samples if it searches, and their dimension."""
+    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
+    given: dict[str, Any] = {}
+    for name, step in steps:
+        prefix = f"{name}__" if name else ""
+        if dim is not None and has_fit_parameter(step, "sample_dim"):
+            given[f"{prefix}sample_dim"] = dim
+        if groups is not None and step is last_step(model) and hasattr(step, "cv"):
+            given[f"{prefix}groups"] = groups
+    return model.fit(X, y, **given)
 
 
 def _ridge(model: Any) -> Any:
@@ -374,8 +380,8 @@ def _ridge(model: Any) -> Any:
     if type(model).__name__.startswith("RLS"):
         return None
     ridge = RLSCV()
-    shared = ["fit_intercept", "missing", "missing_features", "input_shape", "output_shape"]
-    shared += ["sample_dim", "output_weight", "cv"]
+    shared = ["fit_intercept", "missing", "input_shape", "output_shape"]
+    shared += ["output_weight", "cv"]
     ours = model.get_params(deep=False)
     return ridge.set_params(**{key: ours[key] for key in shared if key in ours})
 
@@ -391,7 +397,7 @@ def _with_last_step(model: Any, step: Any) -> Any:
 def _outputs(model: Any, X: Any, y: Any) -> np.ndarray:
     """Return outputs of the samples `X` without labels, of shape (n_samples, d1, ..., dp)."""
     final = last_step(model)
-    dim = sample_dimension(getattr(final, "sample_dim", None), X, y, final.labels_)
+    dim = sample_dimension(None, X, y, final.labels_)
     values, _ = unlabel_outputs(y, dim, final.labels_, flat=final._is_flat)
     found = np.asarray(to_numpy(nan_for_masked(values)), dtype=np.float64)
     return found.reshape(len(found), *final._output_shape)

@@ -111,7 +111,6 @@ def _inputs(model: Any, best: Any) -> dict[str, Any]:
     names = getattr(model, "feature_names_in_", None)
     blocks = vars(model).get("blocks_")
     alphas = vars(model).get("block_alphas_") or {}
-    weights = getattr(best, "input_weight", None)
     return {
         "n_features": model.n_features_in_,
         "n_used": model.n_features_in_ if labels.used is None else labels.used.size,
@@ -121,7 +120,6 @@ def _inputs(model: Any, best: Any) -> dict[str, Any]:
             for grid in labels.inputs
         ],
         "rank": vars(model).get("input_rank_"),
-        "weighted": weights is not None,
         "blocks": None
         if blocks is None
         else [

@@ -16,9 +16,9 @@ from sklearn.base import BaseEstimator
 from ..core.namespace import is_array, to_numpy
 from ..core.sparse import is_sparse
 from ..data.arrays import check_inputs
-from ..data.labels import Labels, check_features, features_of
+from ..data.labels import Labels, check_features
 from ..data.unlabel import unlabel
-from ..data.validation import Names
+from ..data.validation import named, without_missing
 from ..io import check_writable
 from ..progress import progress as progress_bar
 from .moments import Moments, read_moments, write_moments
@@ -107,10 +107,11 @@ class _Pass:
         known = self.names.labels_
         data = unlabel(None, X, Y, w, known=known)
         if self.seen == 0:
-            names = Names(*features_of(data.X, data.inputs.naming), data.labels)
+            data, names = named(data)
             self.names.__dict__.update(names.attributes())
         else:
             check_features(self.names, data.X, data.inputs.naming)
+            data = without_missing(data, known)
         return data.X, data.y, data.sample_weight
 
     def _compare(self, number: int, found: str) -> None:
