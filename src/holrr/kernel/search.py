@@ -90,7 +90,7 @@ class KernelSearch(Search):
         data, names = validate(
             self, X, y, sample_weight, groups=groups, stream=self._uses_landmarks
         )
-        options = self._options()
+        options = replace(self._options(), groups=groups)
         check_search(options)
         self._grid((data.n_samples, *data.output_shape))  # raises for a bad max_rank
         if isinstance(data, Samples):

@@ -538,7 +538,7 @@ def _found(
         choice=choice,
         results=chosen.results,
         fit=fit.with_prior(prior),
-        calibration=calibrate(residuals, folds.shape[1:]),
+        calibration=calibrate(residuals, folds.shape[1:], None, folds.splits, options.groups),
         pilot=chosen.pilot,
         held_out=held_out,
     )

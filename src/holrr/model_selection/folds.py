@@ -448,7 +448,8 @@ def sparse_data(
     if by_moments or n_train >= data.n_features:
         parts, cut = gather_folds(data, splits, response_grams)
         parts = check_fold_moments(parts, response_grams)
-        return replace(moment_data(parts, cut, fit_intercept=fit_intercept), residuals=at)
+        found = moment_data(parts, cut, fit_intercept=fit_intercept)
+        return replace(found, residuals=at, splits=splits)
     check_finite(data.outputs, "y")
     return FoldData(
         n_folds=len(splits),

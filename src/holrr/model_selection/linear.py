@@ -53,6 +53,7 @@ from ..streaming.moments import Moments
 from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
 from .block_penalties import BlockPenalties, find_block_penalties
+from .dependence import warn_of_neighbours
 from .folds import (
     FoldData,
     check_fold_moments,
@@ -291,6 +292,7 @@ def search_attributes(
         model._noise = scalar_if_0d(asarray_like(noise, core, dtype=core.dtype))
         attributes["_intervals"] = found.calibration.quantiles
         attributes["_row_residuals"] = found.calibration.rows
+        warn_of_neighbours(found.calibration.dependence)
     attributes["_noise"] = vars(model).get("_noise")
     return attributes
 
@@ -386,7 +388,7 @@ class LinearSearch(Search):
             The fitted estimator.
         """
         data, names = validate(self, X, y, sample_weight, groups=groups)
-        options = self._options()
+        options = replace(self._options(), groups=groups)
         check_search(options)
         self._grid((data.n_features, *data.output_shape))  # raises for a bad max_rank
         plan = input_plan(self, names, data)
@@ -414,6 +416,8 @@ class LinearSearch(Search):
             check_no_infinity(data)
             some = prepare(data, weights, keep_grid=self._keeps_grid(data))
             data, splits = some.samples.scaled(), splits_within(splits, some.rows)
+            if groups is not None:
+                options = replace(options, groups=np.asarray(groups)[some.rows])
             found, chosen = self._search_incomplete(some, data, splits, plan, options)
             weights, v = some.weights, some.output_weight
         else:

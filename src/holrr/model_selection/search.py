@@ -107,6 +107,8 @@ class SearchOptions:
         Whether to keep the held-out predictions of the chosen model.
     ways : tuple of str
         Names of the ways of choosing that selection="stack" compares, see `choice.WAYS`.
+    groups : array of shape (n_samples,) or None
+        Groups of the samples.
     """
 
     name: str
@@ -123,6 +125,7 @@ class SearchOptions:
     by_output: bool = False
     keep_held_out: bool = False
     ways: tuple[str, ...] = tuple(WAYS)
+    groups: Any = None
 
     @property
     def stacks(self) -> bool:
@@ -185,7 +188,7 @@ def run_search(folds: Folds, options: SearchOptions, fit_options: Callable[[Choi
         residuals = fold_residuals(problems, choice, lowest, options, prior)
         fit = fit.with_prior(prior)
         own = own_noise(fit) if folds.y_unit == 1.0 else own_noise(fit) / folds.y_unit
-        calibration = calibrate(residuals, folds.shape[1:], own)
+        calibration = calibrate(residuals, folds.shape[1:], own, folds.splits, options.groups)
         kept = held_out_predictions(residuals, folds.shape[1:]) if options.keep_held_out else None
         return Found(choice, results, fit, calibration, held_out=kept)
 
