@@ -11,9 +11,10 @@
   samples, or blocks of neighbouring samples of time series. The inner folds are of the same kind.
 
 - Time series have autoregressive noise and inputs with a correlation of 0.9 at lag one, five
-  inputs, outputs of 5x6 entries with a correlation of 0.5, and a signal of rank two. The test samples are a
-  thousand samples of another stretch. `HOLRRCV` with its default folds, with `BlockKFold` and with
-  shuffled folds. "Warned" is the share of fits that warn that samples depend on each other.
+  inputs, outputs of 5x6 entries with a correlation of 0.5, and a signal of rank two. The test
+  samples are a thousand samples of another stretch. `HOLRRCV` with its default folds, with
+  `BlockKFold` and with shuffled folds. "Warned" is the share of fits that warn that samples depend
+  on each other.
 - False warnings: independent noise, `RLSCV`, contiguous and shuffled folds, five times as many
   seeds. The inputs are independent or autoregressive.
 
