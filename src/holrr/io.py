@@ -192,6 +192,7 @@ def _names(module: str, names: str) -> tuple[str, ...]:
 TRUSTED: tuple[str, ...] = (
     *_names("holrr.linear.estimators", "RLS LRR HOLRR"),
     *_names("holrr.model_selection.linear", "RLSCV LRRCV HOLRRCV"),
+    *_names("holrr.model_selection.splitters", "BlockKFold"),
     *_names("holrr.kernel.estimators", "KernelRLS KernelLRR KernelHOLRR"),
     *_names("holrr.kernel.search", "KernelRLSCV KernelLRRCV KernelHOLRRCV"),
     *_names("holrr.penalized.trace_norm", "TraceNormRegression"),

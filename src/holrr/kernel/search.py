@@ -110,7 +110,7 @@ class KernelSearch(Search):
             sample_dim=sample_dim,
             stream=self._uses_landmarks,
         )
-        options = self._options(data)
+        options = replace(self._options(data), groups=groups)
         if isinstance(data, Samples):
             data = data.scaled(inputs=False)
             check_finite(data.Y, "y")

@@ -282,7 +282,7 @@ def _found(
         choice=choice,
         results=chosen.results,
         fit=fit.with_prior(prior),
-        calibration=calibrate(residuals, problems.shape[1:]),
+        calibration=calibrate(residuals, problems.shape[1:], None, problems.splits, options.groups),
         pilot=chosen.pilot,
     )
 

@@ -1,5 +1,6 @@
-"""Searches over penalties and ranks by cross-validation: RLSCV, LRRCV and HOLRRCV."""
+"""Searches over penalties and ranks by cross-validation, and a splitter for time series."""
 
 from .linear import HOLRRCV, LRRCV, RLSCV
+from .splitters import BlockKFold
 
-__all__ = ["HOLRRCV", "LRRCV", "RLSCV"]
+__all__ = ["HOLRRCV", "LRRCV", "RLSCV", "BlockKFold"]

@@ -3,7 +3,9 @@
 Each fold has a fit of the chosen model to its training samples, and held-out samples. A score is
 the residual of a held-out sample divided by its factor ``sqrt(1 + 1/n + h(x))`` (`core.leverage`).
 Quantiles of the scores, multiplied by the factor of a new sample, give intervals with the requested
-coverage for any distribution of the noise, provided that samples and folds are exchangeable. The
+coverage for any distribution of the noise, provided that samples and folds are exchangeable. If
+neighbouring samples depend on each other, the correction for a finite number of samples uses their
+effective number (`dependence`). The
 quantiles are computed for each output ("entry"), for all outputs together in units of the noise of
 each output ("pooled"), and from the largest score of each sample in units of the noise that a fit
 estimates from its training samples ("simultaneous"). If only moments are available, the scores are
@@ -45,6 +47,7 @@ from ..core.namespace import (
 from ..core.row_residuals import CONSISTENT, RowResiduals
 from ..core.tensor import multi_mode_product, unfold
 from ..data.arrays import is_dask, take
+from .dependence import Dependence, find_dependence
 
 __all__ = ["Calibration", "FoldResiduals", "MomentResiduals", "calibrate", "interval_factor"]
 __all__ += ["half_width", "own_noise", "residual_outputs"]
@@ -158,12 +161,15 @@ class Calibration:
         Mean squared held-out error of each output in every fold; None unless the folds are moments.
     rows : RowResiduals or None
         Residuals of each sample. None if the folds are moments.
+    dependence : Dependence or None
+        Dependence of neighbouring samples. None if it is not strong, or if the folds are moments.
     """
 
     noise: np.ndarray
     quantiles: dict[str, Any]
     errors: np.ndarray | None = None
     rows: RowResiduals | None = None
+    dependence: Dependence | None = None
 
     def placed(self, rows: np.ndarray, n_samples: int) -> Calibration:
         """Return the calibration with residuals of all samples, NaN except for `rows`."""
@@ -182,6 +188,8 @@ def calibrate(
     folds: Sequence[FoldResiduals] | Sequence[MomentResiduals],
     shape: Sequence[int],
     own: np.ndarray | None = None,
+    splits: Sequence[tuple[np.ndarray, np.ndarray]] | None = None,
+    groups: Any = None,
 ) -> Calibration | None:
     """Compute noise and quantiles from the residuals of all folds.
 
@@ -195,6 +203,10 @@ def calibrate(
         Shape of the outputs of a sample, ``(d1, ..., dp)``.
     own : array of shape (d1, ..., dp), optional
         `own_noise` of the fit to all data, in the units of the folds.
+    splits : list of index pairs, optional
+        Training and test samples of each fold.
+    groups : array of shape (n_samples,), optional
+        Groups of the samples.
     """
     moments = [fold for fold in folds if isinstance(fold, MomentResiduals)]
     if moments:
@@ -207,7 +219,10 @@ def calibrate(
     for name in ("entry", "n_entry", "own"):
         if np.ndim(kept[name]):
             kept[name] = kept[name].reshape(kept[name].shape[:-1] + tuple(shape))
-    return Calibration(noise.reshape(tuple(shape)), kept, rows=rows)
+    dependence = find_dependence(samples, splits, groups)
+    if dependence is not None:
+        kept["effective"] = dependence.share
+    return Calibration(noise.reshape(tuple(shape)), kept, rows=rows, dependence=dependence)
 
 
 def _n_residuals(parts: Sequence[CentredMoments]) -> float:
@@ -611,6 +626,13 @@ def interval_factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any
             f"there are {int(np.max(n))}. Use a smaller coverage, or more samples"
             f"{pooled}."
         )
+    if "effective" in kept:
+        # Samples depend on each other. Outputs of a sample do not count as several scores, and the
+        # largest score is the limit.
+        samples = kept["n_simultaneous"] if kind == "pooled" else n
+        with np.errstate(divide="ignore"):
+            more = np.minimum(share * (1 + 1 / (np.asarray(samples) * kept["effective"])), 1.0)
+        wanted = np.where(wanted <= 1, np.maximum(wanted, more), wanted)
     scores = kept[kind]
     points = np.concatenate([[0.0], levels])
     at = np.clip(np.searchsorted(points, np.minimum(wanted, 1.0)), 1, levels.size)

@@ -54,6 +54,7 @@ from ..streaming.sparse import SparseStream
 from ..streaming.stream import Stream
 from .block_penalties import BlockPenalties, find_block_penalties
 from .choice import ALONE
+from .dependence import warn_of_neighbours
 from .folds import Split, check_fold_moments, gather_folds, n_training, split, splits_of
 from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
 from .input_ranks import candidate_designs
@@ -329,6 +330,7 @@ def search_attributes(
         model._noise = scalar_if_0d(asarray_like(noise, core, dtype=core.dtype))
         attributes["_intervals"] = found.calibration.quantiles
         attributes["_row_residuals"] = found.calibration.rows
+        warn_of_neighbours(found.calibration.dependence)
     attributes["_noise"] = vars(model).get("_noise")
     return attributes
 
@@ -437,7 +439,8 @@ class LinearSearch(Search):
             The fitted estimator.
         """
         data, names = validate(self, X, y, sample_weight, groups=groups, sample_dim=sample_dim)
-        options, plan = self._options(data), input_plan(self, names, data)
+        options = replace(self._options(data), groups=groups)
+        plan = input_plan(self, names, data)
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
         data, robust_weight = weigh_samples(self, data, weights)
         if isinstance(data, Stream):
@@ -445,6 +448,8 @@ class LinearSearch(Search):
         splits = split(data, self.cv, groups)
         warn_of_folds(splits, data, robust_weight)
         ready = self._prepare(data, weights, splits)
+        if ready.some is not None and groups is not None:
+            options = replace(options, groups=np.asarray(groups)[ready.some.rows])
         found, chosen = self._search(ready, plan, options)
         fits = self._fold_fits_of(ready, found, chosen, data.n_samples, splits)
         error = None

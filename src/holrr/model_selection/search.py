@@ -106,6 +106,8 @@ class SearchOptions:
         Whether ridge regression chooses a penalty for each output.
     ways : tuple of str
         Names of the ways of choosing that selection="stack" compares, see `choice.WAYS`.
+    groups : array of shape (n_samples,) or None
+        Groups of the samples.
     """
 
     name: str
@@ -120,6 +122,7 @@ class SearchOptions:
     named_candidates: bool = False
     by_output: bool = False
     ways: tuple[str, ...] = tuple(WAYS)
+    groups: Any = None
 
     @property
     def stacks(self) -> bool:
@@ -181,7 +184,8 @@ def run_search(
         prior = coefficient_prior(problems, choice, lowest, options)
         residuals = fold_residuals(problems, choice, lowest, options, prior)
         fit = fit.with_prior(prior)
-        calibration = calibrate(residuals, problems.shape[1:], own_noise(fit) / problems.y_unit)
+        own = own_noise(fit) / problems.y_unit
+        calibration = calibrate(residuals, problems.shape[1:], own, problems.splits, options.groups)
         candidates = tuple(problems.candidates)
         return Found(choice, results, fit, calibration, candidates=candidates)
 

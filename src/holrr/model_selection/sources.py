@@ -651,6 +651,11 @@ class Problems:
         return self.source.refit(self.candidates[candidate], options)
 
     @property
+    def splits(self) -> list[Split]:
+        """Training and test samples of each fold."""
+        return [(fold.train, fold.test) for fold in self.source.folds]
+
+    @property
     def shared(self) -> np.ndarray:
         """Whether the test sets of two folds share samples, (n_folds, n_folds)."""
         eye, tests = np.eye(self.n_folds, dtype=bool), [fold.test for fold in self.source.folds]
