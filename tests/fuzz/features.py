@@ -188,7 +188,8 @@ def given_ranks(rng: Rng, case: Case) -> Case:
     tensor = "HOLRR" in type(case.row.estimator).__name__
     rank: Any = [0.9, 1, 3, None][rng.integers(4)]
     if tensor and rng.uniform() < 0.5:
-        rank = tuple([None, 0.8, 1, 2][i] for i in rng.integers(4, size=1 + len(case.shape)))
+        sizes = (case.X.shape[1], *case.shape)
+        rank = tuple([None, 0.8, 1, min(2, d)][rng.integers(4)] for d in sizes)
     return replace(case, params={**case.params, "rank": rank})
 
 
