@@ -60,11 +60,6 @@ def size_of(reason: str) -> float:
 UNCERTAIN = ("std differs", "noise differs", "std:", "noise:", "lower ", "upper ", "coverage=")
 
 
-def weighted(case: Case) -> int:
-    """Samples that have a weight."""
-    return case.n if case.w is None else int(np.count_nonzero(case.w))
-
-
 def wide(case: Case) -> bool:
     """A fold has as few samples with weight as inputs."""
     w = np.ones(case.n) if case.w is None else case.w
@@ -233,11 +228,11 @@ KNOWN = [
         ),
     ),
     Known(
-        "intervals of sums count samples of weight zero",
+        "deviations of sums count samples of weight zero",
         lambda case, relation, reason: (
             relation in ("rows_of_weight_zero_left_out", "integer_weights_are_repetitions")
-            and case.source == "fold moments"
-            and about(reason, "lower ", "upper ")
+            and case.source in ("fold moments", "disk", "hdf5", "dask")
+            and about(reason, *UNCERTAIN)
         ),
         Shown(
             "HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3, selection='min')",

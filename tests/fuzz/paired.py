@@ -73,6 +73,10 @@ class Case:
         return len(self.X)
 
     @property
+    def n_weighted(self) -> int:
+        return self.n if self.w is None else int(np.count_nonzero(self.w))
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return self.Y.shape[1:]
 
@@ -240,7 +244,8 @@ class Case:
 
     def unit(self, name: str) -> float:
         """Size of a quantity below which differences are rounding."""
-        return self.scale ** POWERS.get(name, 1)
+        unit = self.scale ** POWERS.get(name, 1)
+        return unit * self.Y.size if name in ("objective_", "lower_bound_") else unit  # sums
 
 
 # Attributes that are compared, and the power with which the unit of y enters them.
