@@ -139,18 +139,6 @@ def test_a_standardizer_accepts_arrays_and_xarray_objects():
     np.testing.assert_allclose(found.to_numpy().reshape(12, 6), expected, rtol=1e-9)
 
 
-def test_the_scaling_of_older_files_is_found_by_the_names_of_dimensions():
-    """They hold no labels of xarray objects."""
-    xr = pytest.importorskip("xarray", reason="xarray is not installed")
-    array = xr.DataArray(inputs(24).reshape(12, 2, 3), dims=("time", "lat", "lon"))
-    scaler = Standardizer().fit(array)
-    old = Standardizer()
-    old.scaling_ = scaler.scaling_
-    xr.testing.assert_identical(old.transform(array), scaler.transform(array))
-    turned = array.transpose("lon", "time", "lat")
-    xr.testing.assert_identical(old.transform(turned), scaler.transform(turned))
-
-
 # ---------------------------------------------------------------- where the data are
 
 

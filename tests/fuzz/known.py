@@ -179,7 +179,7 @@ KNOWN = [
         ),
     ),
     Known(
-        "fits without a penalty use directions of the rounding errors of inputs in single precision",
+        "fits without a penalty use directions of rounding errors of inputs in single precision",
         lambda case, relation, reason: (
             case.dtype == np.float32
             and case.param("alpha") == 0

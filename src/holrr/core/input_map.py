@@ -372,8 +372,8 @@ class InputDesign:
         own, partial = None, None
         if self.free is not None:
             own = all_outputs(self.free, m.n_features, m.output_shape).from_moments(m, None)
-            products, mean = to_numpy(m.Sxx)[self.free, :], to_numpy(m.mean_x)[self.free]
-            partial = Partial.of(self.free, products, mean, m.weight, m.Sxx)
+            of_free, mean = to_numpy(m.Sxx)[self.free, :], to_numpy(m.mean_x)[self.free]
+            partial = Partial.of(self.free, of_free, mean, m.weight, m.Sxx)
         elif self.own is not None:
             own = self.own.from_moments(m, self.scale)
         first = InputMap(self.space, None, (None,) * len(self.space.shapes), own, partial)

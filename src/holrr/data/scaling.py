@@ -24,9 +24,9 @@ from .arrays import (
 )
 from .blockwise import BlockFunction, columns_of, map_blocks
 from .inputs import Inputs, column_names, is_blocks, select_columns
-from .labels import Grid, Labels, check_rows
+from .labels import Labels, check_rows
 from .unlabel import dimension_of_inputs, has_dims, sample_dimension, unlabel_inputs
-from .validation import Names, compare_inputs, names_of_inputs
+from .validation import compare_inputs, names_of_inputs
 
 __all__ = ["Standardizer"]
 
@@ -151,9 +151,8 @@ class Standardizer(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         as `X`
         """
         check_is_fitted(self)
-        fitted = _with_names(self)
-        labels = fitted.labels_ or Labels()
-        inputs, used = compare_inputs(fitted, X), labels.used
+        labels = self.labels_ or Labels()
+        inputs, used = compare_inputs(self, X), labels.used
         matrix = inputs.X
         if not is_dask(matrix):
             kept = select_columns(matrix, used)
@@ -183,19 +182,6 @@ class Standardizer(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         as `X`
         """
         return self.fit(X, y).transform(X, groups=groups)
-
-
-def _with_names(fitted: Standardizer) -> Standardizer:
-    """Add names of features, which files of older versions do not have for xarray."""
-    if "n_features_in_" in vars(fitted):
-        return fitted
-    parts = fitted.scaling_.items()
-    grids = (Grid(dims, mean.shape, {}, name or None) for name, (dims, mean, _) in parts)
-    labels = Labels(inputs=tuple(grids))
-    n_features = sum(mean.size for _, (_, mean, _) in parts)
-    named = Standardizer(fitted.sample_dim)
-    named.__dict__.update(scaling_=fitted.scaling_, **Names(n_features, None, labels).attributes())
-    return named
 
 
 # ---------------------------------------------------------------- checks
