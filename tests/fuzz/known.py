@@ -169,6 +169,20 @@ KNOWN = [
         Shown("RLS()", ("scalar_outputs", "extreme_units"), 6, "onnx_predicts_the_same"),
     ),
     Known(
+        "deviations of fits that interpolate the samples are rounding errors",
+        lambda case, relation, reason: (
+            case.param("alpha") == 0
+            and weighted(case) <= case.X.shape[1] + case.param("fit_intercept")
+            and about(reason, *UNCERTAIN)
+        ),
+        Shown(
+            "RLS(alpha=0, fit_intercept=False)",
+            ("as_many_samples_as_inputs", "no_intercept", "real_weights"),
+            2089,
+            "permuted_inputs",
+        ),
+    ),
+    Known(
         "the rank of a stack counts models whose weight is zero but for rounding",
         lambda case, relation, reason: case.stacks and about(reason, "rank_ is"),
         Shown(
@@ -235,6 +249,19 @@ MENDED: list[Shown] = [
         "HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3, selection",
         ("constant_output", "as_flat"),
         1734,
+        "permuted_rows",
+    ),
+    Shown(
+        "RLS(alpha=0, fit_intercept=False)",
+        (
+            "tensor_inputs",
+            "few_samples",
+            "constant_input",
+            "never_observed_slices",
+            "missing_outputs",
+            "integer_weights",
+        ),
+        2146,
         "permuted_rows",
     ),
     Shown(

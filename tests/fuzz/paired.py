@@ -132,8 +132,6 @@ class Case:
             return 1e-3  # of a quasi-Newton method
         if self.kernel:
             return 1e-5  # a Gram matrix squares the condition number
-        if self.source != "memory" and self.n <= self.X.shape[1] and not self.iterates:
-            return 1e-5  # noise of zero is the root of rounding errors of sums of squares
         return 1e-4 if self.iterates else 1e-6
 
     # ------------------------------------------------------------ other cases
