@@ -422,14 +422,11 @@ class TensorRegressor(
     def _check_noise(self) -> None:
         if "_noise" in vars(self):
             return
-        why = (
-            "this estimator does not estimate the noise, or was saved by an older version. Use a "
-            "ridge or low-rank estimator, or fit again."
-        )
+        why = "this estimator does not estimate the noise. Use a ridge or low-rank estimator."
         if "_hat" in vars(self):
             why = (
-                "the moments of the fit were computed by an older version and lack the sums of "
-                "squares of each output. Compute the moments again."
+                "the moments of the fit lack the sums of squares of each output (`squares`). "
+                "Compute them with Moments.from_arrays or from_batches."
             )
         raise ValueError(f"return_std=True needs the noise of each output: {why}")
 

@@ -346,7 +346,7 @@ def test_merged_moments_have_the_squares_of_each_output():
         assert_allclose(zero.squares, np.tensordot(v, Y**2, 1), rtol=1e-12)
 
 
-def test_moments_of_an_older_version_give_fits_without_noise(tmp_path):
+def test_moments_without_squares_give_fits_without_noise(tmp_path):
     X, Y = toy(n=60)
     new = Moments.from_arrays(X, Y)
     replace(new, squares=None).save(tmp_path / "old.holrr")
@@ -355,7 +355,7 @@ def test_moments_of_an_older_version_give_fits_without_noise(tmp_path):
     model = RLS().fit_moments(old)
     assert_allclose(model.predict(X), RLS().fit_moments(new).predict(X))
     assert not hasattr(model, "noise_")
-    with pytest.raises(ValueError, match="older version and lack the sums of squares"):
+    with pytest.raises(ValueError, match="the moments of the fit lack the sums of squares"):
         model.predict(X, return_std=True)
     folds = [replace(Moments.from_arrays(X[s], Y[s]), squares=None) for s in np.s_[:30, 30:]]
     search = RLSCV([1.0]).fit_fold_moments(folds)

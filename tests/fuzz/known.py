@@ -60,6 +60,11 @@ def size_of(reason: str) -> float:
 UNCERTAIN = ("std differs", "noise differs", "std:", "noise:", "lower ", "upper ", "coverage=")
 
 
+def weighted(case: Case) -> int:
+    """Samples that have a weight."""
+    return case.n if case.w is None else int(np.count_nonzero(case.w))
+
+
 def wide(case: Case) -> bool:
     """A fold has as few samples with weight as inputs."""
     w = np.ones(case.n) if case.w is None else case.w
@@ -152,6 +157,20 @@ KNOWN = [
             relation == "onnx_predicts_the_same" and case.Y[0].size == 1 and case.scale < 1e-37
         ),
         Shown("RLS()", ("scalar_outputs", "extreme_units"), 6, "onnx_predicts_the_same"),
+    ),
+    Known(
+        "deviations of fits that interpolate the samples are rounding errors",
+        lambda case, relation, reason: (
+            case.param("alpha") == 0
+            and weighted(case) <= case.X.shape[1] + case.param("fit_intercept")
+            and about(reason, *UNCERTAIN)
+        ),
+        Shown(
+            "RLS(alpha=0, fit_intercept=False)",
+            ("as_many_samples_as_inputs", "no_intercept", "real_weights"),
+            2089,
+            "permuted_inputs",
+        ),
     ),
     Known(
         "the rank of a stack counts models whose weight is zero but for rounding",
@@ -355,6 +374,19 @@ MENDED: list[Shown] = [
         "HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3, selection",
         ("constant_output", "as_flat"),
         1734,
+        "permuted_rows",
+    ),
+    Shown(
+        "RLS(alpha=0, fit_intercept=False)",
+        (
+            "tensor_inputs",
+            "few_samples",
+            "constant_input",
+            "never_observed_slices",
+            "missing_outputs",
+            "integer_weights",
+        ),
+        2146,
         "permuted_rows",
     ),
     Shown(

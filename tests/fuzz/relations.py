@@ -622,7 +622,7 @@ def input_ranks_are_kept(fitted: Fitted, rng: Rng) -> None:
     )
     found = tuple(fitted.model.input_rank_)
     # Coefficients cannot have more directions than the other modes have together.
-    outputs = max(int(np.sum(~case.unseen)), 1)
+    outputs = max(int(np.sum(~case.unseen)) - ("constant_output" in case.features), 1)
     least = tuple(
         min(r, outputs * int(np.prod(asked[:k] + asked[k + 1 :]))) for k, r in enumerate(asked)
     )

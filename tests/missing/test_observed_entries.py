@@ -251,3 +251,16 @@ def test_rank_shares_are_those_of_ridge_regression():
         found = HOLRR(share, missing="ignore").fit(X, Y)
         assert found.rank_ == HOLRR(share).fit(X, completed).rank_
     assert np.isnan(HOLRR(2, missing="ignore").fit(X, Y).lower_bound_)  # there is no certificate
+
+
+def test_fits_without_a_penalty_to_few_observed_samples_have_the_least_norm():
+    """Complete samples would be interpolated, whatever is imputed."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, Y = rng.normal(size=(5, 8)), rng.normal(size=(5, 3))
+        Y[rng.permutation(5)[: seed % 3 + 1], 1] = np.nan
+        model = RLS(alpha=0.0, fit_intercept=False, missing="ignore").fit(X, Y)
+        for j in range(3):
+            seen = ~np.isnan(Y[:, j])
+            expected = np.linalg.lstsq(X[seen], Y[seen, j], rcond=None)[0]
+            assert_allclose(model.coef_[:, j], expected, atol=1e-9)

@@ -79,8 +79,8 @@ class CentredMoments:
     """Centred first and second moments of ``(X, Y)``, which are sufficient for a linear fit.
 
     The arrays are float64, for data of every dtype. Only ``subspaces="response"`` needs the
-    Gram matrices of the outputs. Files of older versions lack the squares of each output: the
-    coefficients do not need them, but the noise does.
+    Gram matrices of the outputs. The noise needs the squares of each output; the coefficients do
+    not.
     """
 
     n_samples: int  # with positive weight

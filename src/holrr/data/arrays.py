@@ -480,12 +480,12 @@ def _first(mask: np.ndarray) -> int:
 
 
 @contextmanager
-def locate_rows(rows: slice | np.ndarray, box: Sequence[slice] = ()) -> Iterator[None]:
+def locate_rows(rows: slice | np.ndarray) -> Iterator[None]:
     """Report the position of a bad entry among all data, for a check of a part of them."""
     try:
         yield
     except BadEntryError as error:
-        raise error.moved(rows, box) from None
+        raise error.moved(rows) from None
 
 
 def take(A: Array | None, index: np.ndarray) -> Array:

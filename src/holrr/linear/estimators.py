@@ -912,7 +912,7 @@ def add_batch(
         with few_threads_for(data.work):
             moments = Moments.from_checked(data.X, data.Y, data.w, grams)
     moments = replace(moments, feature_names=names.features, labels=names.labels)
-    # Moments from files of older versions do not record which outputs are missing.
+    # The outputs that are missing were compared before; `data` has them no longer.
     total = moments if seen is None else replace(seen, missing_outputs=None) + moments
     return replace(total, missing_outputs=missing)
 

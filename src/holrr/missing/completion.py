@@ -40,7 +40,7 @@ __all__ += ["impute_columns"]
 # Maximum number of rounds and tolerance of low-rank regression with missing outputs.
 _MATRIX_ROUNDS: dict[str, Any] = {"max_iter": 500, "tol": 1e-7}
 
-# Smallest inverse condition number of normal equations that are solved directly.
+# Smallest eigenvalue, about, of normal equations that are solved directly.
 _WELL_CONDITIONED = 1e-5
 # Entries of products of samples that are computed once for all outputs, and bytes of predictions
 # that are in memory together.
@@ -396,7 +396,11 @@ def _in_blocks(
 
 
 def _solved(M: np.ndarray, B: np.ndarray) -> np.ndarray | None:
-    """Return ``M^-1 B`` of a symmetric matrix, or None if it is nearly singular or indefinite."""
+    """Return ``M^-1 B`` of a symmetric ``M <= I``, or None if it is nearly singular or indefinite.
+
+    M is compared with I, its value if nothing is missing: a fit that interpolates the samples
+    leaves rounding errors.
+    """
     if M.shape[0] == 0:
         return B
     # M is symmetric, so its transpose is M in the memory order of LAPACK, without a copy here.
@@ -404,9 +408,10 @@ def _solved(M: np.ndarray, B: np.ndarray) -> np.ndarray | None:
     if info != 0:
         return None
     d = np.diagonal(L)
-    # The diagonal bounds the condition number from below; the size makes up for most of the rest.
-    if (d.min() / d.max()) ** 2 / len(d) <= _WELL_CONDITIONED:
-        rcond, _ = _POCON(L, np.abs(M).sum(axis=0).max(), uplo="L")
+    # The diagonal bounds the norm of the inverse from below; the size makes up for most of the
+    # rest.
+    if d.min() ** 2 / len(d) <= _WELL_CONDITIONED:
+        rcond, _ = _POCON(L, 1.0, uplo="L")
         if not rcond > _WELL_CONDITIONED:
             return None
     return _POTRS(L, B, lower=1)[0]

@@ -646,5 +646,4 @@ def interval_factor(kept: dict[str, Any], coverage: float, kind: str, noise: Any
         low, high = scores[at - 1], scores[at]
     # The interval of an output with too few observations is infinite.
     found = np.where(wanted <= 1 + 1e-12, low + np.minimum(part, 1.0) * (high - low), np.inf)
-    # Units of the largest scores, which files of older versions lack.
-    return found * kept.get("own", 1.0) if kind == "simultaneous" else found
+    return found * kept["own"] if kind == "simultaneous" else found

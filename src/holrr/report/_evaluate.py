@@ -23,6 +23,8 @@ __all__ = ["COVERAGES", "Estimate", "Evaluation", "cross_validated", "evaluated"
 # Nominal coverages at which prediction intervals are checked.
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 _N_RESAMPLED = 2000
+# Name of the model of the report among the predictions.
+_MODEL = "this model"
 # If there are more rows, contiguous groups of rows are resampled.
 _MOST_GROUPS = 1000
 # Ratio of standard deviations from which outputs have different units.
@@ -259,7 +261,6 @@ def evaluated(
     y: Any,
     compare: Mapping[str, Any] | None = None,
     groups: np.ndarray | None = None,
-    name: str = "this model",
 ) -> Evaluation:
     """Evaluate a fitted model on samples that it was not fitted to.
 
@@ -273,12 +274,10 @@ def evaluated(
         Other models of the same inputs and outputs, by name.
     groups : array of shape (n_samples,), optional
         Groups of the samples.
-    name : str
-        Name of the model.
     """
     observed = _outputs(model, X, y)
-    predicted = {name: _outputs(model, X, model.predict(X))}
-    n_inputs, n_outputs = len(predicted[name]), len(observed)
+    predicted = {_MODEL: _outputs(model, X, model.predict(X))}
+    n_inputs, n_outputs = len(predicted[_MODEL]), len(observed)
     if n_inputs != n_outputs:
         raise ValueError(
             f"X and y must have the same number of samples along their first axis; got "
@@ -291,9 +290,7 @@ def evaluated(
     return Evaluation("new data", observed, predicted, _intervals(model, X), weight, groups=groups)
 
 
-def cross_validated(
-    model: Any, X: Any, y: Any, groups: np.ndarray | None = None, name: str = "this model"
-) -> Evaluation:
+def cross_validated(model: Any, X: Any, y: Any, groups: np.ndarray | None = None) -> Evaluation:
     """Evaluate a model on its training samples by cross-validation.
 
     The whole model, with the choice of its hyperparameters, and ridge regression for comparison are
@@ -306,15 +303,13 @@ def cross_validated(
         The samples that the model was fitted to.
     groups : array of shape (n_samples,), optional
         Groups of the samples, as in `fit`.
-    name : str
-        Name of the model.
     """
     final = last_step(model)
     observed = _outputs(model, X, y)
     dim = refit_dimension(final, X, y)
     folds = _folds(final, len(observed), groups)
     ridge = _ridge(final)
-    predicted = {name: np.full(observed.shape, np.nan)}
+    predicted = {_MODEL: np.full(observed.shape, np.nan)}
     if ridge is not None:
         predicted["ridge regression"] = np.full(observed.shape, np.nan)
     predicted["the mean"] = np.full(observed.shape, np.nan)
@@ -324,7 +319,7 @@ def cross_validated(
         new = take_rows(X, test, dim), take_rows(y, test, dim)
         of_train = None if groups is None else groups[train]
         fitted = _fitted(clone(model), *rows, of_train, dim)
-        predicted[name][test] = _outputs(model, new[0], fitted.predict(new[0]))
+        predicted[_MODEL][test] = _outputs(model, new[0], fitted.predict(new[0]))
         if ridge is not None:
             other = _fitted(_with_last_step(model, ridge), *rows, of_train, dim)
             predicted["ridge regression"][test] = _outputs(model, new[0], other.predict(new[0]))
