@@ -761,3 +761,19 @@ def test_an_output_of_weight_zero_does_not_change_a_stack():
         expected = model.set_params(output_weight=[[0.5]]).fit(X, Y[:, :1]).predict(X)
         found = model.set_params(output_weight=[[0.5, 0.0]]).fit(X, Y).predict(X)
         assert_allclose(found[:, :1], expected)
+
+
+@rows_with(
+    "blocks",
+    and_also=lambda row: (
+        row.has_intercept and not row.searches and row.params.get("subspaces") != "response"
+    ),
+    broken=lambda row: True,
+    reason="the coefficients are quotients of rounding errors",
+)
+def test_a_constant_input_without_penalty_has_no_effect(case):
+    for seed in range(8):
+        X, Y = draw(12, 3, seed=seed), draw(12, 2, seed=100 + seed)
+        X[:, 1] = 0.1
+        model = case.make(blocks=["a", "b", "a"], alpha={"a": 0.7, "b": 0.0}).fit(X, Y)
+        assert_allclose(model.coef_[1], 0, atol=1e-9)

@@ -72,6 +72,13 @@ def wide(case: Case) -> bool:
     return min(np.count_nonzero(w[train]) for train in trains) <= case.X.shape[1] + 1
 
 
+def free_inputs(case: Case) -> np.ndarray:
+    """Inputs in blocks without penalty."""
+    if case.block_alphas is None:
+        return np.zeros(case.X.shape[1], dtype=bool)
+    return np.array(case.block_alphas)[case.block_of] == 0
+
+
 def without_weight(case: Case) -> bool:
     return any(v is not None and (v == 0).any() for v in case.output_weight or [])
 
@@ -316,9 +323,37 @@ KNOWN = [
         ),
     ),
     Known(
-        "deviations in single precision lose digits of small training residuals",
+        "a constant input in a block without penalty has coefficients of rounding errors",
+        lambda case, relation, reason: bool(
+            (free_inputs(case) & (np.ptp(case.X, axis=0) == 0)).any()
+        ),
+        Shown(
+            "LRR(",
+            ("block_without_penalty", "constant_input"),
+            1464792584,
+            "permuted_rows",
+        ),
+    ),
+    Known(
+        "directions of rounding errors count beside a block without penalty",
         lambda case, relation, reason: (
-            case.dtype == np.float32 and wide(case) and about(reason, *UNCERTAIN)
+            bool(free_inputs(case).any())
+            and case.param("input_rank") is not None
+            and about(reason, "rank_ is", *UNCERTAIN)
+        ),
+        Shown(
+            "HOLRR(alpha=0.5, rank=2)",
+            ("low_input_rank", "block_without_penalty"),
+            840367480,
+            "permuted_inputs",
+        ),
+    ),
+    Known(
+        "deviations lose digits of small training residuals",
+        lambda case, relation, reason: (
+            wide(case)
+            and about(reason, *UNCERTAIN)
+            and (case.dtype == np.float32 or (case.kernel and size_of(reason) < 1e-3))
         ),
         Shown(
             "HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3, loss='huber')",

@@ -621,10 +621,11 @@ def input_ranks_are_kept(fitted: Fitted, rng: Rng) -> None:
         k if r is None else r for r, k in zip(case.param("input_rank"), case.modes, strict=True)
     )
     found = tuple(fitted.model.input_rank_)
-    # Coefficients cannot have more directions than the other modes have together.
+    # Coefficients cannot have more directions than the other modes, or the samples, have together.
     outputs = max(int(np.sum(~case.unseen)) - ("constant_output" in case.features), 1)
     least = tuple(
-        min(r, outputs * int(np.prod(asked[:k] + asked[k + 1 :]))) for k, r in enumerate(asked)
+        min(r, outputs * int(np.prod(asked[:k] + asked[k + 1 :])), case.n_weighted - 1)
+        for k, r in enumerate(asked)
     )
     if {"constant_input", "constant_output"} & set(case.features) or case.block_of is not None:
         least = (1,) * len(asked)  # the data may not support more
