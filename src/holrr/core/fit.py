@@ -1,7 +1,8 @@
 """Conversion of an approximation in whitened coordinates to a fitted model.
 
 `lift` maps it to coefficients, `fit_approximation` collects all results of the fit, and the methods
-of `Fit` undo transformations of the data: weights of outputs (`unweighted`) and units (`rescaled`).
+of `Fit` undo transformations of the data: weights of outputs (`unweighted`), units (`rescaled`) and
+scales of outputs (`multiplied`).
 """
 
 from __future__ import annotations
@@ -57,11 +58,13 @@ class Fit:
     inputs : InputMap or None
         Map from the inputs to the fitted features, if these are not the inputs themselves.
     output_weight : array of shape (d1, ..., dp), optional
-        Weights of the outputs in the objective, if there are any.
+        Weights of the squared errors of the outputs in the objective, if they are not equal.
     own : OwnCoefficients or None
         Coefficients of own inputs, which are added to those in Tucker form.
     mean_x : array of shape (n_inputs,), or None
         Centre of the inputs: their mean, or zero without an intercept.
+    spread : array of shape (d1, ..., dp), or None
+        Roots of the sums of squares of the outputs about their centres, up to a common factor.
     """
 
     tucker: Tucker
@@ -80,6 +83,7 @@ class Fit:
     output_weight: np.ndarray | None = None
     own: OwnCoefficients | None = None
     mean_x: Array | None = None
+    spread: Array | None = None
 
     def predict(self, X: Array) -> Array:
         """Return predictions for inputs, of shape (n, d1, ..., dp)."""
@@ -118,17 +122,38 @@ class Fit:
     def unweighted(self, weights: Sequence[np.ndarray]) -> Fit:
         """Return the fit to the outputs, from a fit to outputs times the roots of their weights."""
         coef, intercept = unscale(self.tucker, self.intercept, weights)
-        root, of_outputs = self.rss_root, product_of(weights)
-        if root is not None:
-            xp, v = namespace_of(root), asarray_like(of_outputs, root)
-            root = xp.where(v > 0, root / xp.sqrt(xp.where(v > 0, v, xp.ones_like(v))), math.nan)
+        of_outputs = product_of(weights)
         return replace(
             self,
             tucker=coef,
             intercept=intercept,
-            rss_root=root,
+            rss_root=_over_roots(self.rss_root, of_outputs),
             output_weight=of_outputs,
             own=None if self.own is None else self.own.unweighted(of_outputs),
+            spread=_over_roots(self.spread, of_outputs),
+        )
+
+    def multiplied(self, scale: np.ndarray) -> Fit:
+        """Return the fit to the outputs, from a fit to outputs that were divided by a scale.
+
+        The objective and the spectra remain those of the divided outputs.
+
+        Parameters
+        ----------
+        scale : array of shape (d1, ..., dp)
+            Positive numbers.
+        """
+        core, intercept, root = self.tucker.core, self.intercept, self.rss_root
+        weight = np.square(scale.min() / scale)
+        if self.output_weight is not None:
+            weight = weight * self.output_weight
+        return replace(
+            self,
+            tucker=replace(self.tucker, scale=asarray_like(scale, core, dtype=core.dtype)),
+            intercept=intercept * asarray_like(scale, intercept, dtype=intercept.dtype),
+            rss_root=None if root is None else root * asarray_like(scale, root),
+            output_weight=weight,
+            own=None if self.own is None else self.own.multiplied(scale),
         )
 
     @np.errstate(over="ignore", invalid="ignore")  # checked by `_dtype_for`
@@ -186,6 +211,14 @@ class Fit:
             tucker=self.tucker.to_device_of(like),
             intercept=to_device_of(self.intercept, like),
         )
+
+
+def _over_roots(A: Array | None, weight: np.ndarray) -> Array | None:
+    """Return an array of the outputs over the roots of their weights; NaN without weight."""
+    if A is None:
+        return None
+    xp, v = namespace_of(A), asarray_like(weight, A)
+    return xp.where(v > 0, A / xp.sqrt(xp.where(v > 0, v, xp.ones_like(v))), math.nan)
 
 
 def scaled_alpha(alpha: Any, x_unit: float) -> Any:
@@ -249,6 +282,7 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
         root = xp.where(xp.isnan(problem.mean_y), xp.full_like(rss, math.nan), xp.sqrt(rss))
     n_never = 0 if problem.never is None else int(problem.never.sum())
     kept = hat.kept(found.share * hat.share(found.tucker, n_never))
+    squares = hat.squares
     return Fit(
         tucker=coef,
         intercept=intercept_of(coef, problem),
@@ -263,6 +297,7 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
         rss_root=root,
         weight=hat.weight,
         mean_x=problem.mean_x,
+        spread=None if squares is None else namespace_of(squares).sqrt(squares),
     )
 
 

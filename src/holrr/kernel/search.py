@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.checks import check_finite
 from ..core.namespace import Array
+from ..data.output_scale import divide_outputs, multiply_outputs
 from ..data.validation import Samples, validate
 from ..linear.estimators import MULTILINEAR_CONSTRAINTS
 from ..model_selection.folds import split
@@ -93,6 +94,7 @@ class KernelSearch(Search):
         options = self._options()
         check_search(options)
         self._grid((data.n_samples, *data.output_shape))  # raises for a bad max_rank
+        data, scale = divide_outputs(self, data, names.labels)
         if isinstance(data, Samples):
             data = data.scaled(inputs=False)
             check_finite(data.Y, "y")
@@ -113,6 +115,7 @@ class KernelSearch(Search):
             assert isinstance(data, Samples)
             folds = kernel_folds(data, splits, specs, **details)
         found = run_search(folds, options, self._fit_options)
+        found = replace(found, fit=multiply_outputs(self, found.fit, scale, names.labels))
         chosen = specs[found.choice.candidate]
         model = self._model(found.choice.alpha, chosen_rank(found), chosen, points)
         if isinstance(data, Samples) and points is None:
@@ -120,14 +123,14 @@ class KernelSearch(Search):
         else:
             model._assign_fit(found.fit, names, features=model._draw_features(data, names))
         found.results["kernels"] = specs
-        attributes = search_attributes(found, model, folds.y_unit)
+        attributes = search_attributes(found, model, folds.y_unit, scale=scale)
         attributes["best_params_"] |= specs[found.choice.index[0]]
         attributes["n_iter_"] = vars(model).get("n_iter_")
         self._assign(found.fit, names, kernels_=specs, landmarks_=points, **attributes)
         self.kernel_params_, self.gamma_ = dict(chosen), chosen.get("gamma")
         if found.held_out is not None:
             assert isinstance(data, Samples)
-            units = in_user_units(found.held_out, data, None, slice(None), data.n_samples)
+            units = in_user_units(found.held_out, data, None, scale, slice(None), data.n_samples)
             found = replace(found, held_out=units)
         return self._keep_held_out(found, X, y)
 
@@ -242,6 +245,11 @@ class KernelRLSCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `RLS`.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
@@ -320,6 +328,9 @@ class KernelRLSCV(KernelSearch):
         Coefficients of the final model in Tucker form.
     n_parameters_ : int
         Number of free parameters of the coefficients of the final model, without the intercept.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -346,6 +357,8 @@ class KernelRLSCV(KernelSearch):
     }
     _estimator = KernelRLS
 
+    _shares_directions = False
+
     def __init__(
         self,
         alphas=None,
@@ -359,6 +372,7 @@ class KernelRLSCV(KernelSearch):
         selection="min",
         fit_intercept=True,
         center_kernel=True,
+        scale_outputs=None,
         landmarks=None,
         random_state=None,
         keep_held_out=False,
@@ -379,6 +393,7 @@ class KernelRLSCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.scale_outputs = scale_outputs
         self.landmarks = landmarks
         self.random_state = random_state
         self.keep_held_out = keep_held_out
@@ -449,6 +464,11 @@ class KernelLRRCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `LRR`.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
@@ -545,6 +565,9 @@ class KernelLRRCV(KernelSearch):
         Squared singular values of the whitened data. Only the entry of the input mode is not empty.
     n_parameters_ : int
         Number of free parameters of the coefficients of the final model, without the intercept.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -587,6 +610,7 @@ class KernelLRRCV(KernelSearch):
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
+        scale_outputs=None,
         landmarks=None,
         random_state=None,
         keep_held_out=False,
@@ -608,6 +632,7 @@ class KernelLRRCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.scale_outputs = scale_outputs
         self.landmarks = landmarks
         self.random_state = random_state
         self.keep_held_out = keep_held_out
@@ -692,6 +717,11 @@ class KernelHOLRRCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `HOLRR`.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
         samples, without regard to y, and are the same for all folds and kernels. Memory and time
@@ -793,6 +823,9 @@ class KernelHOLRRCV(KernelSearch):
         Number of free parameters of the coefficients of the final model, without the intercept.
     n_iter_ : int
         Number of iterations, including the spectral fit.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -855,6 +888,7 @@ class KernelHOLRRCV(KernelSearch):
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
+        scale_outputs=None,
         landmarks=None,
         random_state=None,
         keep_held_out=False,
@@ -880,6 +914,7 @@ class KernelHOLRRCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.scale_outputs = scale_outputs
         self.landmarks = landmarks
         self.random_state = random_state
         self.keep_held_out = keep_held_out

@@ -23,6 +23,7 @@ from ..core.mixture import Mixture
 from ..core.namespace import asarray_like
 from ..core.output_weights import product_of
 from ..data.arrays import ignores_missing, is_dask
+from ..data.output_scale import divide_outputs, divided, multiply_outputs
 from ..data.relabel import relabel, row_labels
 from ..data.unusual import warn_of_unusual
 from ..data.validation import Names, Samples, names_of_moments, validate, validate_inputs
@@ -245,7 +246,11 @@ class Search(TensorRegressor):
 
 
 def search_attributes(
-    found: Found, model: Any, y_unit: float, weights: Sequence[np.ndarray] | None = None
+    found: Found,
+    model: Any,
+    y_unit: float,
+    weights: Sequence[np.ndarray] | None = None,
+    scale: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Return the fitted attributes of a search that describe its choice.
 
@@ -259,6 +264,8 @@ def search_attributes(
         Number that the outputs were divided by.
     weights : sequence of p arrays of shape (d_i,), optional
         Weights of the outputs.
+    scale : array of shape (d1, ..., dp), optional
+        Divisor of each output. The errors are those of the divided outputs.
     """
     choice, results = found.choice, found.results.copy()
     results["held_out_mse"] = choice.error
@@ -287,6 +294,7 @@ def search_attributes(
         if weights is not None:
             v = product_of(weights)
             noise = np.where(v > 0, noise / np.sqrt(np.where(v > 0, v, 1.0)), np.nan)
+        noise = noise if scale is None else noise * scale
         core = model.tucker_.core
         model._noise = scalar_if_0d(asarray_like(noise, core, dtype=core.dtype))
         attributes["_intervals"] = found.calibration.quantiles
@@ -337,6 +345,7 @@ class LinearSearch(Search):
     fit_intercept: bool
     missing: str
     output_weight: Any
+    scale_outputs: Any
     input_rank: Any
     blocks: Any
     own: Any
@@ -394,6 +403,7 @@ class LinearSearch(Search):
         if isinstance(data, Stream):
             is_sparse = isinstance(data, SparseStream)
             refuse_held_out(self, "a sparse X" if is_sparse else "data that are read in blocks")
+        data, scale = divide_outputs(self, data, names.labels)
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
         data, robust_weight = weigh_samples(self, data, weights)
         if isinstance(data, Stream):
@@ -405,7 +415,7 @@ class LinearSearch(Search):
             )
             found, chosen, error = self._search_stream(part, groups, plan, options)
             return self._assign_search(
-                found, names, plan, chosen, weights=part.weights, unweighted_mse=error
+                found, names, plan, chosen, scale, weights=part.weights, unweighted_mse=error
             )
         splits = split(data, self.cv, groups)
         warn_of_folds(splits, data, robust_weight)
@@ -428,12 +438,13 @@ class LinearSearch(Search):
             final = replace(self._fit_options(found.choice), inputs=design)
             error = unweighted_error(data, splits, final, found, v, never)
         rows = slice(None) if some is None else some.rows
-        found = replace(found, held_out=in_user_units(found.held_out, data, v, rows, n_samples))
+        held_out = in_user_units(found.held_out, data, v, scale, rows, n_samples)
+        found = replace(found, held_out=held_out)
         if some is not None and found.calibration is not None:
             found = replace(found, calibration=found.calibration.placed(some.rows, n_samples))
         if some is not None and some.known is not None:
             found = expand_found(found, some.known)
-        self._assign_search(found, names, plan, chosen, data, weights, error, robust_weight)
+        self._assign_search(found, names, plan, chosen, scale, data, weights, error, robust_weight)
         return self._keep_held_out(found, X, y)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -474,6 +485,10 @@ class LinearSearch(Search):
         check_search(options)
         self._grid((total.n_features, *total.output_shape))  # raises for a bad max_rank
         names = names_of_moments(self, total)
+        total, scale = divide_outputs(self, total, names.labels)
+        if scale is not None:
+            parts = [divided(part, scale) for part in parts]
+            data = moment_data(parts, fit_intercept=self.fit_intercept)
         missing = parts[0].missing_outputs
         if missing is not None:
             known = KnownOutputs.of(missing, keep_grid=self._keeps_grid(parts[0]))
@@ -485,7 +500,7 @@ class LinearSearch(Search):
             refuse_by_output(options)
         found, chosen = self._search_folds(data, plan, self._options_within(options, known), known)
         found = found if known is None else expand_found(found, known)
-        return self._assign_search(found, names, plan, chosen)
+        return self._assign_search(found, names, plan, chosen, scale)
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
@@ -677,6 +692,7 @@ class LinearSearch(Search):
         names: Names,
         plan: InputPlan,
         chosen: InputCandidate,
+        scale: np.ndarray | None,
         data: Samples | None = None,
         weights: Sequence[np.ndarray] | None = None,
         unweighted_mse: float | None = None,
@@ -686,6 +702,7 @@ class LinearSearch(Search):
         x_unit, y_unit = (1.0, 1.0) if data is None else (data.x_unit, data.y_unit)
         names = names.with_leverage(found.fit.hat, data)
         fit = found.fit if weights is None else found.fit.unweighted(weights)
+        fit = multiply_outputs(self, fit, scale, names.labels)
         n_dropped = found.n_dropped if ignores_missing(self) and data is not None else None
         model = self._model(found.choice.alpha, chosen_rank(found))
         design, blocks = chosen.design, plan.blocks
@@ -700,7 +717,7 @@ class LinearSearch(Search):
         if own is not None:
             model.own_alpha = own[1]
         model._assign_fit(fit, names, plan, n_dropped, robust_weight)
-        attributes = search_attributes(found, model, y_unit, weights)
+        attributes = search_attributes(found, model, y_unit, weights, scale)
         attributes |= input_attributes(fit, names)
         attributes |= block_attributes(blocks, model.alpha, names, fit)
         if unweighted_mse is not None:
@@ -750,6 +767,11 @@ class RLSCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     input_rank : "auto", int, tuple, dict or None, default="auto"
         Number of directions to keep of each mode of `X`, for inputs of shape
         (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
@@ -863,6 +885,9 @@ class RLSCV(LinearSearch):
     own_coef_ : array with the shape of `coef_`, or dict
         Coefficients of own inputs, zero for all other inputs. Available if the search chose own
         inputs.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -896,6 +921,8 @@ class RLSCV(LinearSearch):
         "alpha_per_output": ["boolean"],
     }
 
+    _shares_directions = False
+
     def __init__(
         self,
         alphas=None,
@@ -907,6 +934,7 @@ class RLSCV(LinearSearch):
         loss="squared",
         missing="raise",
         output_weight=None,
+        scale_outputs=None,
         input_rank="auto",
         input_alpha=1.0,
         input_weight=None,
@@ -928,6 +956,7 @@ class RLSCV(LinearSearch):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
+        self.scale_outputs = scale_outputs
         self.input_rank = input_rank
         self.input_alpha = input_alpha
         self.input_weight = input_weight
@@ -998,6 +1027,11 @@ class LRRCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     input_rank : "auto", int, tuple, dict or None, default="auto"
         Number of directions to keep of each mode of `X`, for inputs of shape
         (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
@@ -1131,6 +1165,9 @@ class LRRCV(LinearSearch):
     own_coef_ : array with the shape of `coef_`, or dict
         Coefficients of own inputs, zero for all other inputs. Available if the search chose own
         inputs.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -1167,6 +1204,7 @@ class LRRCV(LinearSearch):
         loss="squared",
         missing="raise",
         output_weight=None,
+        scale_outputs=None,
         input_rank="auto",
         input_alpha=1.0,
         input_weight=None,
@@ -1188,6 +1226,7 @@ class LRRCV(LinearSearch):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
+        self.scale_outputs = scale_outputs
         self.input_rank = input_rank
         self.input_alpha = input_alpha
         self.input_weight = input_weight
@@ -1271,6 +1310,11 @@ class HOLRRCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     input_rank : "auto", int, tuple, dict or None, default="auto"
         Number of directions to keep of each mode of `X`, for inputs of shape
         (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
@@ -1422,6 +1466,9 @@ class HOLRRCV(LinearSearch):
     own_coef_ : array with the shape of `coef_`, or dict
         Coefficients of own inputs, zero for all other inputs. Available if the search chose own
         inputs.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -1501,6 +1548,7 @@ class HOLRRCV(LinearSearch):
         loss="squared",
         missing="raise",
         output_weight=None,
+        scale_outputs=None,
         input_rank="auto",
         input_alpha=1.0,
         input_weight=None,
@@ -1526,6 +1574,7 @@ class HOLRRCV(LinearSearch):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
+        self.scale_outputs = scale_outputs
         self.input_rank = input_rank
         self.input_alpha = input_alpha
         self.input_weight = input_weight
@@ -1834,6 +1883,7 @@ def in_user_units(
     held_out: np.ndarray | None,
     data: Samples,
     v: np.ndarray | None,
+    scale: np.ndarray | None,
     rows: Any,
     n_samples: int,
 ) -> np.ndarray | None:
@@ -1847,6 +1897,8 @@ def in_user_units(
         Scaled samples.
     v : array of shape (d1, ..., dp), or None
         Weights of the outputs; the outputs were multiplied by their square roots.
+    scale : array of shape (d1, ..., dp), or None
+        Divisor of each output.
     rows : slice, or array of shape (n,)
         Indices of the predicted samples. The other samples have no observed output.
     n_samples : int
@@ -1858,7 +1910,7 @@ def in_user_units(
     if v is not None:
         unit = np.where(v > 0, unit / np.sqrt(np.where(v > 0, v, 1.0)), np.nan)
     found = np.full((n_samples, *held_out.shape[1:]), np.nan)
-    found[rows] = held_out * unit
+    found[rows] = held_out * (unit if scale is None else unit * scale)
     return found
 
 

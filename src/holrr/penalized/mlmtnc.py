@@ -16,6 +16,7 @@ from ..core.fit import Fit
 from ..core.spectral import Spectral
 from ..core.tensor import Tucker
 from ..core.warn import warn
+from ..data.output_scale import SCALE_CONSTRAINT
 from ..linear.estimators import DATA_CONSTRAINTS
 from ..progress import status_line
 from .alternating import Descent, alternate, random_start
@@ -70,6 +71,11 @@ class MLMTNC(PenalizedRegressor):
         Random state of the random starts.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     verbose : bool, int or "rich", default=False
         Whether to print the progress of the solver. "rich" updates a single line and needs
         ``pip install "holrr[progress]"``.
@@ -114,6 +120,9 @@ class MLMTNC(PenalizedRegressor):
         Factorisation that the fit used.
     moments_ : Moments
         Moments of the data, after `partial_fit` and `fit_moments`.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -155,6 +164,7 @@ class MLMTNC(PenalizedRegressor):
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "fit_intercept": ["boolean"],
+        "scale_outputs": SCALE_CONSTRAINT,
         "verbose": ["verbose", StrOptions({"rich"})],
         **DATA_CONSTRAINTS,
     }
@@ -170,6 +180,7 @@ class MLMTNC(PenalizedRegressor):
         n_init=1,
         random_state=None,
         fit_intercept=True,
+        scale_outputs=None,
         verbose=False,
         missing_features="raise",
         input_shape=None,
@@ -184,6 +195,7 @@ class MLMTNC(PenalizedRegressor):
         self.n_init = n_init
         self.random_state = random_state
         self.fit_intercept = fit_intercept
+        self.scale_outputs = scale_outputs
         self.verbose = verbose
         self.missing_features = missing_features
         self.input_shape = input_shape
