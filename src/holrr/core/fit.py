@@ -275,6 +275,7 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
     """
     coef, hat = lift(found.tucker, problem), problem.hat
     assert isinstance(hat, Hat)
+    squares = hat.squares
     rss = hat.residual_squares(problem.Z, found.tucker)
     root = None
     if rss is not None:
@@ -282,7 +283,6 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
         root = xp.where(xp.isnan(problem.mean_y), xp.full_like(rss, math.nan), xp.sqrt(rss))
     n_never = 0 if problem.never is None else int(problem.never.sum())
     kept = hat.kept(found.share * hat.share(found.tucker, n_never))
-    squares = hat.squares
     return Fit(
         tucker=coef,
         intercept=intercept_of(coef, problem),

@@ -41,8 +41,10 @@ SCALE_CONSTRAINT: list[Any] = [
 _DIGITS = 64
 # Standard deviations of slices of a mode indicate different units if the largest is _UNITS times
 # the smallest, and if two groups of slices are separated by a factor of _GAP. Each of the groups
-# must have this share of the slices. Standard deviations in one unit vary without such a gap.
-_UNITS, _GAP, _SHARE = 30.0, 5.0, 0.05
+# must have this share of the slices. Standard deviations in one unit vary without such a gap: if
+# their logarithms have a standard deviation of 1, as those of rain in different climates, 1.6 % of
+# draws of six slices have one, 0.9 % of twelve slices, and less than 0.1 % of forty.
+_UNITS, _GAP, _SHARE = 30.0, 10.0, 0.05
 # Standard deviations relative to the largest one, below which an output counts as constant.
 _CONSTANT = 1e-12
 
@@ -189,7 +191,7 @@ def _zero_for_missing(Y: Any) -> np.ndarray:
 
 def _unlabelled(given: Any, labels: Labels | None) -> Any:
     """Return a scale as an array, after its labels were compared with those of the outputs."""
-    if labels is None or labels.outside is None or np.ndim(given) == 0:
+    if labels is None or labels.outside is None or isinstance(given, Real):
         return given
     if comes_from(given, "pandas") and not hasattr(given, "columns"):
         given = given.to_frame().T if labels.kind == "frame" else given
@@ -269,8 +271,8 @@ def _warn_of_units(spread: np.ndarray, mean: np.ndarray, weight: Any, grid: Grid
         f"units: along {name} it is {low:.3g} for {entry(smallest)} and {high:.3g} for "
         f"{entry(largest)}. The largest outputs determine the low-rank directions, and the "
         f"smallest ones have hardly any influence. Set scale_outputs='std' to divide each output "
-        f"by its standard deviation, or scale_outputs to an array of ones to keep the outputs as "
-        f"they are without this warning."
+        f"by its standard deviation, or scale_outputs=1 to keep the outputs as they are without "
+        f"this warning."
     )
 
 

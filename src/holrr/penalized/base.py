@@ -183,7 +183,7 @@ def penalized_fit(
     tucker: Tucker, problem: Spectral, objective: float, lower_bound: float, n_iter: int
 ) -> Fit:
     """Return the `Fit` of coefficients in spectral coordinates."""
-    coef = lift_spectral(tucker, problem)
+    coef, squares = lift_spectral(tucker, problem), problem.squares
     return Fit(
         tucker=coef,
         intercept=intercept_of(coef, problem),
@@ -192,5 +192,6 @@ def penalized_fit(
         objective=objective,
         lower_bound=lower_bound,
         n_iter=n_iter,
-        spread=None if problem.squares is None else namespace_of(problem.squares).sqrt(problem.squares),
+        weight=problem.weight,
+        spread=None if squares is None else namespace_of(squares).sqrt(squares),
     )
