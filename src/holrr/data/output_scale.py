@@ -146,33 +146,33 @@ def standard_deviations(data: Any, ignore_missing: bool = False) -> np.ndarray:
     -------
     array of shape (d1, ..., dp)
     """
+    unit, dtype, sums = 1.0, "float64", None
     if isinstance(data, CentredMoments):
-        mean, squares, weight, unit = data.mean_y, _squares_of(data), data.weight, 1.0
+        found = data.mean_y, _squares_of(data), data.weight
         dtype = data.dtype
     elif isinstance(data, Stream):
-        stream = data
-        if ignore_missing:  # outputs that are missing in some samples only raise an error later
-            stream = data.with_outputs(_zero_for_missing, data.output_shape)
-        ((_, sums),) = stream.responses(np.zeros((data.n_samples, 1)))
-        mean, squares, weight, unit = sums.mean, sums.squares, sums.weight, 1.0
         dtype = data.dtype
+        if ignore_missing:  # outputs that are missing in some samples only raise an error later
+            data = data.with_outputs(_zero_for_missing, data.output_shape)
+        ((_, sums),) = data.responses(np.zeros((data.n_samples, 1)))
     else:
         scaled = data.scaled(inputs=False)
-        unit, dtype = scaled.y_unit, str(data.Y.dtype).rpartition(".")[2]
-        w = None if scaled.w is None else to_numpy(scaled.w)
+        unit, Y, w = scaled.y_unit, scaled.Y, scaled.w
+        if Y.dtype == namespace_of(Y).float32:
+            dtype = "float32"
         if ignore_missing:
-            Y = to_numpy(scaled.Y)
-            found = errors_between(Y, np.broadcast_to(0.0, Y.shape), w, missing=True)
-            mean, squares, weight = found.mean, found.scatter, found.weight
-            unit *= found.unit
+            Y, w = to_numpy(Y), None if w is None else to_numpy(w)
+            errors = errors_between(Y, np.broadcast_to(0.0, Y.shape), w, missing=True)
+            found, unit = (errors.mean, errors.scatter, errors.weight), unit * errors.unit
         else:
-            sums = sum_responses(lambda rows, out: None, 0, scaled.Y, scaled.w)
-            mean, squares, weight = sums.mean, sums.squares, sums.weight
-    mean, squares = np.asarray(to_numpy(mean)), np.asarray(to_numpy(squares))
+            sums = sum_responses(lambda rows, out: None, 0, Y, w)
+    if sums is not None:
+        found = sums.mean, sums.squares, sums.weight
+    mean, squares = (np.asarray(to_numpy(A)) for A in found[:2])
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.sqrt(squares / weight)
-    varies = found > _DIGITS * np.finfo(dtype).eps * np.abs(mean)
-    return np.where(varies & np.isfinite(found), unit * found, 1.0)
+        std = np.sqrt(squares / found[2])
+    varies = std > _DIGITS * np.finfo(dtype).eps * np.abs(mean)
+    return np.where(varies & np.isfinite(std), unit * std, 1.0)
 
 
 def _squares_of(moments: CentredMoments) -> Any:
