@@ -367,6 +367,7 @@ ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "random_state": (3,),
     "rank": (1,),
     "refine": (True, False),
+    "scale_outputs": ("std",),
     "selection": ("min", "1se", "auto"),
     "subspaces": ("response", "fitted"),
     "tol": (1e-2,),

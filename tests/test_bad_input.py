@@ -420,6 +420,7 @@ ALWAYS_BAD = {
     "random_state": ("seed", -1),
     "rank": (0, -3, 2.5, "two", True, NAN, {"a": 1}),
     "refine": ("yes",),
+    "scale_outputs": ("much", 0.0, -1.0, NAN, [1.0, 2.0]),
     "selection": ("best", 3),
     "subspaces": ("other", None),
     "tol": (-1e-3, NAN, "much"),

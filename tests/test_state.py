@@ -146,6 +146,10 @@ def test_batches_after_set_params_use_the_new_parameters_or_raise(owner, name, o
         pytest.skip("this value is not valid with batches")
     if name in ("output_weight", "loss"):
         pytest.skip("output weights and robust weights need samples in memory")
+    if name == "scale_outputs" and owner.params.get("subspaces") == "response":
+        pytest.skip(
+            "Gram matrices of the outputs cannot be divided; test_scale_outputs.py tests it"
+        )
     fresh.partial_fit(X[:25], Y[:25]).partial_fit(X[25:], Y[25:])
     changed = owner.make(**pinned).partial_fit(X[:25], Y[:25]).set_params(**params)
     try:

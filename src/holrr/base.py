@@ -64,6 +64,9 @@ class TensorRegressor(
     _output_weight: np.ndarray | None = None  # output weights of the fit, (d1, ..., dp)
     _own: OwnCoefficients | None = None  # coefficients of own inputs
     _largest_leverage: float | None = None  # that of a training sample that is left out
+    scale_outputs: Any = None
+    # Whether the coefficients of different outputs depend on each other.
+    _shares_directions = True
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Return the parameters, with type and size of tables and labelled arrays."""
@@ -227,6 +230,21 @@ class TensorRegressor(
         b = self._intercept
         xp = namespace_of(self.tucker_.core)
         return math.isnan(b) if isinstance(b, float) else bool(xp.any(xp.isnan(b)))
+
+    @property
+    def output_scale_(self) -> Any:
+        """Divisor of each output in the fit.
+
+        Its shape is (d1, ..., dp). With `output_shape` it has shape (D,). Available with
+        `scale_outputs`. `core_` and `factors_` describe the divided outputs.
+        """
+        check_is_fitted(self)
+        if self.tucker_.scale is None:
+            raise AttributeError(
+                f"output_scale_ is available only with scale_outputs, and this "
+                f"{type(self).__name__} was fitted without it."
+            )
+        return self._flat(scalar_if_0d(self.tucker_.scale))
 
     @property
     def core_(self) -> Array:
@@ -501,8 +519,9 @@ class TensorRegressor(
 
         R2 is ``1 - sum v w (y - prediction)^2 / sum v w (y - mean)^2``, with sums over samples and
         outputs. The weights w are the sample weights, and the weights v are the `output_weight` of
-        the fit, as in the objective and in `held_out_mse_`. `holrr.metrics` computes the R2 of each
-        output, the average R2, and R2 with other weights.
+        the fit, as in the objective and in `held_out_mse_`. With `scale_outputs`, R2 is that of the
+        divided outputs: the weights v are also divided by the squares of `output_scale_`.
+        `holrr.metrics` computes the R2 of each output, the average R2, and R2 with other weights.
 
         Parameters
         ----------
@@ -516,7 +535,7 @@ class TensorRegressor(
         Returns
         -------
         float
-            R2. Without `output_weight` it equals
+            R2. Without `output_weight` and `scale_outputs` it equals
             ``r2_score(..., multioutput="variance_weighted")`` of scikit-learn on the flattened
             outputs. Outputs that were never observed in the fit, outputs without weight and, with
             ``missing="ignore"``, missing entries of y are left out.

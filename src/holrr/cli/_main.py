@@ -170,13 +170,13 @@ def _predict(options: argparse.Namespace) -> None:
 
 def _score(options: argparse.Namespace) -> None:
     from ..data.validation import score_errors
-    from ..report.facts import describe_scores
+    from ..report.facts import describe_scores, weight_and_scale
 
     model = _load(options.MODEL)
     X, Y, _ = read_pair(options, model)
     final = last_step(model)
     errors = score_errors(final, inputs_of_last_step(model, X), Y)
-    print(describe_scores(errors, final._output_weight))
+    print(describe_scores(errors, *weight_and_scale(final)))
 
 
 def _info(options: argparse.Namespace) -> None:

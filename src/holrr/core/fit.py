@@ -1,7 +1,8 @@
 """Conversion of an approximation in whitened coordinates to a fitted model.
 
 `lift` maps it to coefficients, `fit_approximation` collects all results of the fit, and the methods
-of `Fit` undo transformations of the data: weights of outputs (`unweighted`) and units (`rescaled`).
+of `Fit` undo transformations of the data: weights of outputs (`unweighted`), units (`rescaled`) and
+scales of outputs (`multiplied`).
 """
 
 from __future__ import annotations
@@ -56,11 +57,13 @@ class Fit:
     inputs : InputMap or None
         Map from the inputs to the fitted features, if these are not the inputs themselves.
     output_weight : array of shape (d1, ..., dp), optional
-        Weights of the outputs in the objective, if there are any.
+        Weights of the squared errors of the outputs in the objective, if they are not equal.
     own : OwnCoefficients or None
         Coefficients of own inputs, which are added to those in Tucker form.
     mean_x : array of shape (n_inputs,), or None
         Centre of the inputs: their mean, or zero without an intercept.
+    spread : array of shape (d1, ..., dp), or None
+        Roots of the sums of squares of the outputs about their centres, up to a common factor.
     """
 
     tucker: Tucker
@@ -79,6 +82,7 @@ class Fit:
     output_weight: np.ndarray | None = None
     own: OwnCoefficients | None = None
     mean_x: Array | None = None
+    spread: Array | None = None
 
     def predict(self, X: Array) -> Array:
         """Return predictions for inputs, of shape (n, d1, ..., dp)."""
@@ -117,17 +121,38 @@ class Fit:
     def unweighted(self, weights: Sequence[np.ndarray]) -> Fit:
         """Return the fit to the outputs, from a fit to outputs times the roots of their weights."""
         coef, intercept = unscale(self.tucker, self.intercept, weights)
-        root, of_outputs = self.rss_root, product_of(weights)
-        if root is not None:
-            xp, v = namespace_of(root), asarray_like(of_outputs, root)
-            root = xp.where(v > 0, root / xp.sqrt(xp.where(v > 0, v, xp.ones_like(v))), math.nan)
+        of_outputs = product_of(weights)
         return replace(
             self,
             tucker=coef,
             intercept=intercept,
-            rss_root=root,
+            rss_root=_over_roots(self.rss_root, of_outputs),
             output_weight=of_outputs,
             own=None if self.own is None else self.own.unweighted(of_outputs),
+            spread=_over_roots(self.spread, of_outputs),
+        )
+
+    def multiplied(self, scale: np.ndarray) -> Fit:
+        """Return the fit to the outputs, from a fit to outputs that were divided by a scale.
+
+        The objective and the spectra remain those of the divided outputs.
+
+        Parameters
+        ----------
+        scale : array of shape (d1, ..., dp)
+            Positive numbers.
+        """
+        core, intercept, root = self.tucker.core, self.intercept, self.rss_root
+        weight = np.square(scale.min() / scale)
+        if self.output_weight is not None:
+            weight = weight * self.output_weight
+        return replace(
+            self,
+            tucker=replace(self.tucker, scale=asarray_like(scale, core, dtype=core.dtype)),
+            intercept=intercept * asarray_like(scale, intercept, dtype=intercept.dtype),
+            rss_root=None if root is None else root * asarray_like(scale, root),
+            output_weight=weight,
+            own=None if self.own is None else self.own.multiplied(scale),
         )
 
     @np.errstate(over="ignore", invalid="ignore")  # checked by `_dtype_for`
@@ -187,6 +212,14 @@ class Fit:
         )
 
 
+def _over_roots(A: Array | None, weight: np.ndarray) -> Array | None:
+    """Return an array of the outputs over the roots of their weights; NaN without weight."""
+    if A is None:
+        return None
+    xp, v = namespace_of(A), asarray_like(weight, A)
+    return xp.where(v > 0, A / xp.sqrt(xp.where(v > 0, v, xp.ones_like(v))), math.nan)
+
+
 def scaled_alpha(alpha: Any, x_unit: float) -> Any:
     """Return the penalty for inputs divided by `x_unit` that is equivalent to `alpha`.
 
@@ -241,6 +274,7 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
     fit_intercept : bool
     """
     coef, rss, root = lift(found.tucker, problem), problem.residual_squares(found.tucker), None
+    squares = problem.squares
     if rss is not None:
         xp = namespace_of(rss)
         root = xp.where(xp.isnan(problem.mean_y), xp.full_like(rss, math.nan), xp.sqrt(rss))
@@ -258,6 +292,7 @@ def fit_approximation(problem: Whitened, found: Approximation, fit_intercept: bo
         rss_root=root,
         weight=problem.weight,
         mean_x=problem.mean_x,
+        spread=None if squares is None else namespace_of(squares).sqrt(squares),
     )
 
 

@@ -399,6 +399,11 @@ class OwnCoefficients:
         pairs = zip(self.groups, self.values, strict=True)
         return replace(self, values=tuple(v / root[g.outputs][:, None, :] for g, v in pairs))
 
+    def multiplied(self, scale: np.ndarray) -> OwnCoefficients:
+        """Return the coefficients of the outputs, from outputs that were divided by a scale."""
+        s, pairs = scale.reshape(-1), zip(self.groups, self.values, strict=True)
+        return replace(self, values=tuple(v * s[g.outputs][:, None, :] for g, v in pairs))
+
     def leverage(self, X: Array) -> Array:
         """Return the leverage of own inputs, averaged over all outputs, of shape (n,).
 

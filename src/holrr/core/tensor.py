@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import mmap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -205,7 +205,7 @@ def release_pages(T: np.memmap) -> None:
 class Tucker:
     """Tensor in Tucker form: a core multiplied by a factor along every mode.
 
-    It is ``core x_0 factors[0] x_1 factors[1] ...``.
+    It is ``core x_0 factors[0] x_1 factors[1] ...``, times `scale` if there is one.
 
     Parameters
     ----------
@@ -215,6 +215,8 @@ class Tucker:
     leading : tuple of int
         Modes whose factors contain leading directions, in order. `truncate` keeps the first of
         these directions, which gives the fit of lower rank. Other modes cannot be truncated.
+    scale : array of shape (d_1, ..., d_p), optional
+        Factor of each entry of modes 1 to p, which need not be a product over the modes.
 
     Examples
     --------
@@ -239,6 +241,7 @@ class Tucker:
     core: Array
     factors: tuple[Array | None, ...]
     leading: tuple[int, ...] = ()
+    scale: Array | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -260,7 +263,11 @@ class Tucker:
 
     def to_dense(self) -> Array:
         """Return the dense tensor."""
-        return multi_mode_product(self.core, self.factors)
+        return self._scaled(multi_mode_product(self.core, self.factors))
+
+    def _scaled(self, A: Array) -> Array:
+        """Return an array of shape (n, d1, ..., dp) times the scale."""
+        return A if self.scale is None else A * self.scale
 
     def dense_factors(self) -> list[Array]:
         """Return all factors, with identity matrices for None."""
@@ -272,7 +279,7 @@ class Tucker:
 
     def expanded(self) -> Array:
         """Return the core times the output factors, of shape (R0, d1, ..., dp)."""
-        return multi_mode_product(self.core, (None, *self.factors[1:]))
+        return self._scaled(multi_mode_product(self.core, (None, *self.factors[1:])))
 
     def truncate(self, rank: Sequence[int]) -> Tucker:
         """Return the tensor of the leading block of the core and leading columns of the factors.
@@ -287,7 +294,7 @@ class Tucker:
         factors = tuple(
             None if U is None else U[:, :R] for U, R in zip(self.factors, rank, strict=True)
         )
-        return Tucker(core, factors, self.leading)
+        return replace(self, core=core, factors=factors)
 
     def masked(self, mask: Array) -> Tucker:
         """Return the tensor with its core truncated to the size of a mask and multiplied by it.
@@ -304,7 +311,7 @@ class Tucker:
         short = self.truncate(rank)
         mask = mask[tuple(slice(R) for R in rank[: mask.ndim])]
         mask = xp.reshape(mask, tuple(mask.shape) + (1,) * (order - mask.ndim))
-        return Tucker(short.core * mask, short.factors, short.leading)
+        return replace(short, core=short.core * mask)
 
     def _check_cut(self, rank: Sequence[int]) -> None:
         for mode, (R, full) in enumerate(zip(rank, self.rank, strict=True)):
@@ -329,7 +336,7 @@ class Tucker:
             return xp.reshape(out, (M.shape[0], *self.shape[1:]))
         small = rows @ xp.reshape(self.core, (self.core.shape[0], math.prod(self.core.shape[1:])))
         small = xp.reshape(small, (M.shape[0], *self.core.shape[1:]))
-        return multi_mode_product(small, (None, *self.factors[1:]))
+        return self._scaled(multi_mode_product(small, (None, *self.factors[1:])))
 
     def _expanded_matrix(self) -> Array:
         """Return the core times the output factors, as a matrix (R0, d1 ... dp).
@@ -357,18 +364,19 @@ class Tucker:
     def astype(self, dtype: object) -> Tucker:
         """Return the same tensor in another floating-point type."""
         xp = namespace_of(self.core)
-        return Tucker(
-            xp.astype(self.core, dtype, copy=False),
-            tuple(None if U is None else xp.astype(U, dtype, copy=False) for U in self.factors),
-            self.leading,
+        core, scale, *factors = (
+            None if A is None else xp.astype(A, dtype, copy=False)
+            for A in (self.core, self.scale, *self.factors)
         )
+        return Tucker(core, tuple(factors), self.leading, scale)
 
     def to_device_of(self, like: Array) -> Tucker:
         """Return the same tensor in the array library and on the device of `like`."""
         if type(self.core) is type(like) and to_device_of(self.core, like) is self.core:
             return self
-        core, *factors = all_to_device_of([self.core, *self.factors], like)
-        return Tucker(core, tuple(factors), self.leading)
+        arrays = [self.core, self.scale, *self.factors]
+        core, scale, *factors = all_to_device_of(arrays, like)
+        return Tucker(core, tuple(factors), self.leading, scale)
 
 
 # A cache outside of the tensors, so that files and copies do not contain it.

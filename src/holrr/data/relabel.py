@@ -373,6 +373,9 @@ def to_dataset(model: Any) -> Any:
         level = model._noise_level()
         noise = np.asarray(level) if isinstance(level, float) else to_numpy(level)
         found[free("noise", taken)] = (names[1:], noise)
+    if model.tucker_.scale is not None:
+        scale = to_numpy(model.tucker_.scale)
+        found[free("output_scale", taken)] = (names[1:], scale)
     ranks = tuple(free(f"rank_{name}", taken) for name in names)
     is_kernel = hasattr(model, "dual_coef_")
     if hasattr(model, "coef_"):

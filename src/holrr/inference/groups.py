@@ -12,12 +12,14 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 
 from ..core.checks import check_finite
+from ..core.fit import Fit
 from ..core.mixture import Mixture
 from ..core.moments import merge_others
 from ..core.namespace import Array, namespace_of, to_numpy
 from ..core.spectral import squares_keep_digits
 from ..data.arrays import check_groups, ignores_missing
 from ..data.inputs import input_space, whole_axes
+from ..data.output_scale import divide_outputs
 from ..data.own import read_own
 from ..data.unlabel import unlabel_output_weight
 from ..data.validation import Names, Samples
@@ -40,12 +42,16 @@ _N_FOLDS = 5
 def group_data(
     model: Any, data: Samples | Stream, names: Names, n_groups: int, groups: Any
 ) -> Groups:
-    """Divide validated data into groups, as moments or samples to fit a model to."""
+    """Divide validated data into groups, as moments or samples to fit a model to.
+
+    The scale of the outputs is that of all data in every fit.
+    """
+    data, scale = divide_outputs(model, data, names.labels)
     data = _with_robust_weights(model, data, names)
     w = data.w if isinstance(data, Samples) else data.weights
     labels = _labels(data.n_samples, None if w is None else to_numpy(w), n_groups, groups)
     given = None if groups is None else np.asarray(groups)
-    found = Groups(data, labels, given, names)
+    found = Groups(data, labels, given, names, scale=scale)
     n, grams = labels.max() + 1, _response_grams(model)
     if getattr(model, "_uses_landmarks", False):
         draw = model._draw_features
@@ -86,8 +92,11 @@ def _with_robust_weights(model: Any, data: Samples | Stream, names: Names) -> Sa
 
 
 def _squared(model: Any) -> Any:
-    """Return a clone with the squared loss, since the data include the robust weights."""
-    return clone(model).set_params(**({"loss": "squared"} if hasattr(model, "loss") else {}))
+    """Return a clone for data that include the robust weights and the scale of the outputs."""
+    params: dict[str, Any] = {} if model.scale_outputs is None else {"scale_outputs": 1.0}
+    if hasattr(model, "loss"):
+        params["loss"] = "squared"
+    return clone(model).set_params(**params)
 
 
 def _least_penalty(alpha: Any) -> float:
@@ -139,6 +148,8 @@ class Groups:
     # Moments of each group, of the inputs or of their features; otherwise samples are fitted.
     parts: Sequence[Moments] | None = None
     features: Any = None
+    # Divisor of the outputs, of shape (d1, ..., dp), if the data were divided.
+    scale: np.ndarray | None = None
 
     @property
     def weights(self) -> np.ndarray:
@@ -162,7 +173,7 @@ class Groups:
         """
         if self.parts is not None:
             for m in (self.parts[0].merge(*self.parts[1:]), *merge_others(self.parts)):
-                yield _fit_moments(model, m, self.names, self.features, mixture)
+                yield _fit_moments(model, m, self, mixture)
             return
         if model.__sklearn_tags__().input_tags.pairwise:
             raise ValueError(
@@ -170,7 +181,7 @@ class Groups:
                 "function."
             )
         for rows in (self.labels >= 0, *self._others()):
-            yield _fit_samples(model, self.some(rows), self.names, mixture, pilot)
+            yield _fit_samples(model, self.some(rows), self, mixture, pilot)
 
     def searches(self, model: Any) -> Iterator[Any]:
         """Yield searches that are repeated without each group."""
@@ -250,6 +261,10 @@ class Groups:
         for k in range(self.weights.size):
             yield (self.labels >= 0) & (self.labels != k)
 
+    def multiplied(self, fit: Fit) -> Fit:
+        """Return a fit to some of the samples in the units of the user."""
+        return fit if self.scale is None else fit.multiplied(self.scale)
+
     def some(self, rows: np.ndarray) -> Samples:
         """Return some of the samples."""
         assert isinstance(self.data, Samples)
@@ -282,32 +297,30 @@ def _of_mixture(options: Any, mixture: Mixture | None) -> Any:
 
 
 def _fit_samples(
-    model: Any, data: Samples, given: Names, mixture: Mixture | None, pilot: Any
+    model: Any, data: Samples, grouped: Groups, mixture: Mixture | None, pilot: Any
 ) -> Any:
     """Return a clone of the model, fitted to samples."""
-    new, names = clone(model), Names(data.n_features)
+    new, names, given = clone(model), Names(data.n_features), grouped.names
     if isinstance(new, LinearRegressor):
         plan = input_plan(new, given, data)
         options = _of_mixture(replace(new._options(plan), pilot=pilot), mixture)
         data, weights = weigh_outputs(new.output_weight, data, given.labels, options.ignore_missing)
         fit, n_dropped = fit_data(data, options, weights)
-        return new._assign_fit(fit, names, plan, n_dropped)
+        return new._assign_fit(grouped.multiplied(fit), names, plan, n_dropped)
     if isinstance(new, KernelRegressor):
         fit = fit_samples(data, new._kernel_function(), _of_mixture(new._options(), mixture))
-        return new._assign_fit(fit, names, inputs=data.X)
-    return new._fit_data(data, names)
+        return new._assign_fit(grouped.multiplied(fit), names, inputs=data.X)
+    return new._fit_data(data, names, grouped.scale)
 
 
-def _fit_moments(
-    model: Any, moments: Moments, given: Names, features: Any, mixture: Mixture | None
-) -> Any:
+def _fit_moments(model: Any, moments: Moments, grouped: Groups, mixture: Mixture | None) -> Any:
     """Return a clone of the model, fitted to moments of inputs or of landmark features."""
-    new, names = clone(model), Names(moments.n_features)
+    new, names, features = clone(model), Names(moments.n_features), grouped.features
     if features is not None:
         fit = fit_landmarks(features, moments, _of_mixture(new._options(), mixture))
-        return new._assign_fit(fit, names, features=features)
+        return new._assign_fit(grouped.multiplied(fit), names, features=features)
     if isinstance(new, LinearRegressor):
-        plan = input_plan(new, given, moments)
-        options = _of_mixture(new._options(plan), mixture)
-        return new._assign_fit(fit_moments(moments, options), names, plan)
-    return new._fit_moments(moments, names, keep=False)
+        plan = input_plan(new, grouped.names, moments)
+        fit = fit_moments(moments, _of_mixture(new._options(plan), mixture))
+        return new._assign_fit(grouped.multiplied(fit), names, plan)
+    return new._fit_moments(moments, names, grouped.scale)

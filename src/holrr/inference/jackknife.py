@@ -18,6 +18,7 @@ from ..core.namespace import Array, to_numpy
 from ..core.warn import warn
 from ..data.arrays import check_inputs, ignores_missing, is_dask
 from ..data.inputs import n_columns
+from ..data.output_scale import divide_outputs, divided
 from ..data.unlabel import refit_dimension
 from ..data.validation import Names, validate, validate_inputs
 from ..kernel.estimators import KernelRegressor
@@ -139,13 +140,15 @@ def standard_errors(
         refuse_huber(getattr(final, "loss", "squared"), "moments")
         grams = getattr(final, "subspaces", "fitted") == "response"
         parts = check_fold_moments(X, grams)
+        _, scale = divide_outputs(final, parts[0].merge(*parts[1:]), X[0].labels)
+        parts = parts if scale is None else [divided(part, scale) for part in parts]
         n_features = n_columns(X[0].labels) or X[0].n_features
         names = Names(n_features, X[0].feature_names, X[0].labels)
         if names.labels is None and "labels_" in vars(final):
             names = replace(names, labels=final.labels_)
         if names.features is None and "feature_names_in_" in vars(final):
             names = replace(names, features=final.feature_names_in_)
-        grouped = Groups(parts=parts, names=names)
+        grouped = Groups(parts=parts, names=names, scale=scale)
     else:
         stream = not is_kernel or final._uses_landmarks
         fresh = clone(final)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.fit import Fit
 from ..core.namespace import Array, namespace_of, row_blocks, to_device_of, to_numpy
 from ..core.spectral import check_moments
-from ..core.tensor import Tucker
+from ..data.output_scale import SCALE_CONSTRAINT, divide_outputs, multiply_outputs
 from ..data.validation import Names, Samples, validate, validate_points
 from ..linear.estimators import DATA_CONSTRAINTS, MULTILINEAR_CONSTRAINTS, check_batch
 from ..streaming.moments import Moments
@@ -41,6 +42,7 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel_params": [dict, None],
     "fit_intercept": ["boolean"],
     "center_kernel": ["boolean"],
+    "scale_outputs": SCALE_CONSTRAINT,
     "landmarks": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "random_state": ["random_state"],
     **DATA_CONSTRAINTS,
@@ -111,9 +113,11 @@ class KernelRegressor(TensorRegressor):
             self, X, y, sample_weight, sample_dim=sample_dim, stream=self._uses_landmarks
         )
         options = self._options()
+        data, scale = divide_outputs(self, data, names.labels)
         if not self._uses_landmarks:
             assert isinstance(data, Samples)
             fit = fit_samples(data, self._kernel_function(), options)
+            fit = multiply_outputs(self, fit, scale, names.labels)
             return self._assign_fit(fit, names, inputs=data.X)
         features, y_unit = self._draw_features(data, names), 1.0
         if isinstance(data, Samples):
@@ -121,6 +125,7 @@ class KernelRegressor(TensorRegressor):
             y_unit = data.y_unit
         moments = features.moments(data, options.structure.needs_response_grams)
         fit = fit_landmarks(features, moments, options, y_unit=y_unit)
+        fit = multiply_outputs(self, fit, scale, names.labels)
         return self._assign_fit(fit, names, features=features)
 
     @available_if(_has_landmarks)
@@ -176,7 +181,9 @@ class KernelRegressor(TensorRegressor):
         moments = features.moments(data, options.structure.needs_response_grams)
         moments = moments if seen is None else seen + moments
         check_moments(moments)
-        fit = fit_landmarks(features, moments, options)
+        part, scale = divide_outputs(self, moments, names.labels)
+        fit = fit_landmarks(features, part, options)
+        fit = multiply_outputs(self, fit, scale, names.labels)
         return self._assign_fit(fit, names, features=features, moments=moments)
 
     def _options(self) -> KernelOptions:
@@ -247,7 +254,8 @@ class KernelRegressor(TensorRegressor):
             )
         (U, *others), X = self.tucker_.factors, self.X_fit_
         assert X is not None
-        return Tucker(self.tucker_.core, (None, *others)).map_input(X.T if U is None else X.T @ U)
+        dual = replace(self.tucker_, factors=(None, *others), leading=())
+        return dual.map_input(X.T if U is None else X.T @ U)
 
     # ------------------------------------------------------------ kernel and landmarks
 
@@ -337,6 +345,11 @@ class KernelRLS(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `RLS`.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -372,6 +385,9 @@ class KernelRLS(KernelRegressor):
         Factorisation that the fit used.
     moments_ : Moments
         Moments of the features, after `partial_fit` with landmarks.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -402,6 +418,8 @@ class KernelRLS(KernelRegressor):
     ((200, 3, 2), True)
     """
 
+    _shares_directions = False
+
     def __init__(
         self,
         alpha=1.0,
@@ -413,6 +431,7 @@ class KernelRLS(KernelRegressor):
         kernel_params=None,
         fit_intercept=True,
         center_kernel=True,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         landmarks=None,
@@ -426,6 +445,7 @@ class KernelRLS(KernelRegressor):
         self.kernel_params = kernel_params
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks
@@ -470,6 +490,11 @@ class KernelLRR(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `LRR`.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -517,6 +542,9 @@ class KernelLRR(KernelRegressor):
         Factorisation that the fit used.
     moments_ : Moments
         Moments of the features, after `partial_fit` with landmarks.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -558,6 +586,7 @@ class KernelLRR(KernelRegressor):
         kernel_params=None,
         fit_intercept=True,
         center_kernel=True,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         landmarks=None,
@@ -572,6 +601,7 @@ class KernelLRR(KernelRegressor):
         self.kernel_params = kernel_params
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks
@@ -626,6 +656,11 @@ class KernelHOLRR(KernelRegressor):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `HOLRR`.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -681,6 +716,9 @@ class KernelHOLRR(KernelRegressor):
         Factorisation that the fit used.
     moments_ : Moments
         Moments of the features, after `partial_fit` with landmarks.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -730,6 +768,7 @@ class KernelHOLRR(KernelRegressor):
         subspaces="fitted",
         fit_intercept=True,
         center_kernel=True,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         landmarks=None,
@@ -748,6 +787,7 @@ class KernelHOLRR(KernelRegressor):
         self.subspaces = subspaces
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.checks import check_finite
 from ..core.namespace import Array
+from ..data.output_scale import divide_outputs, multiply_outputs
 from ..data.validation import Names, Samples, validate, whole_points
 from ..linear.estimators import MULTILINEAR_CONSTRAINTS
 from ..model_selection.folds import Split, split
@@ -111,6 +112,7 @@ class KernelSearch(Search):
             stream=self._uses_landmarks,
         )
         options = replace(self._options(data), groups=groups)
+        data, scale = divide_outputs(self, data, names.labels)
         if isinstance(data, Samples):
             data = data.scaled(inputs=False)
             check_finite(data.Y, "y")
@@ -118,6 +120,7 @@ class KernelSearch(Search):
         points = self._choose_points(data, names, specs)
         problems = Problems(self._source(data, splits, points), specs)
         found = run_search(problems, options, self._fit_options)
+        found = replace(found, fit=multiply_outputs(self, found.fit, scale, names.labels))
         fits = None
         if isinstance(data, Samples):
             how = self._fit_options(found.choice)
@@ -125,7 +128,7 @@ class KernelSearch(Search):
             some = tuple(replace(how, structure=one, alpha=a) for _, a, one, _ in of_folds)
             numbers = tuple(candidate for candidate, _, _, _ in of_folds)
             fits = FoldFits(data.n_samples, tuple(splits), some, numbers)
-        self._assign_search(found, names, data, specs, points, fits)
+        self._assign_search(found, names, data, specs, points, fits, scale)
         return self._label_rows(X, y)
 
     # ------------------------------------------------------------ steps
@@ -174,6 +177,7 @@ class KernelSearch(Search):
         specs: list[KernelSpec],
         points: Array | None,
         fits: FoldFits | None,
+        scale: np.ndarray | None,
     ) -> None:
         """Assign all fitted attributes, including the attributes of the final model."""
         chosen = specs[found.choice.candidate]
@@ -185,7 +189,7 @@ class KernelSearch(Search):
             model._assign_fit(found.fit, names, features=model._draw_features(data, names))
         found.results["kernels"] = specs
         y_unit = data.y_unit if isinstance(data, Samples) else 1.0
-        attributes = search_attributes(found, model, y_unit)
+        attributes = search_attributes(found, model, y_unit, scale=scale)
         attributes["best_params_"] |= specs[found.choice.index[0]]
         attributes |= {"n_iter_": vars(model).get("n_iter_"), "_fold_fits": fits}
         self._assign(found.fit, names, kernels_=specs, landmarks_=whole, **attributes)
@@ -301,6 +305,11 @@ class KernelRLSCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `RLS`.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -364,6 +373,9 @@ class KernelRLSCV(KernelSearch):
         Coefficients of the final model in Tucker form.
     n_parameters_ : int
         Number of free parameters of the coefficients of the final model, without the intercept.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -390,6 +402,8 @@ class KernelRLSCV(KernelSearch):
     }
     _estimator = KernelRLS
 
+    _shares_directions = False
+
     def __init__(
         self,
         alphas=None,
@@ -403,6 +417,7 @@ class KernelRLSCV(KernelSearch):
         selection="min",
         fit_intercept=True,
         center_kernel=True,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         landmarks=None,
@@ -420,6 +435,7 @@ class KernelRLSCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks
@@ -487,6 +503,11 @@ class KernelLRRCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `LRR`.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -568,6 +589,9 @@ class KernelLRRCV(KernelSearch):
         Squared singular values of the whitened data. Only the entry of the input mode is not empty.
     n_parameters_ : int
         Number of free parameters of the coefficients of the final model, without the intercept.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -610,6 +634,7 @@ class KernelLRRCV(KernelSearch):
         selection="auto",
         fit_intercept=True,
         center_kernel=True,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         landmarks=None,
@@ -628,6 +653,7 @@ class KernelLRRCV(KernelSearch):
         self.selection = selection
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks
@@ -700,6 +726,11 @@ class KernelHOLRRCV(KernelSearch):
         Whether to centre the features of the kernel as well as the outputs if an intercept is
         fitted. With centred features the intercept is optimal, and a linear kernel gives the same
         model as `HOLRR`.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -786,6 +817,9 @@ class KernelHOLRRCV(KernelSearch):
         Number of free parameters of the coefficients of the final model, without the intercept.
     n_iter_ : int
         Number of iterations, including the spectral fit.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -845,6 +879,7 @@ class KernelHOLRRCV(KernelSearch):
         refine=False,
         fit_intercept=True,
         center_kernel=True,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         landmarks=None,
@@ -864,6 +899,7 @@ class KernelHOLRRCV(KernelSearch):
         self.refine = refine
         self.fit_intercept = fit_intercept
         self.center_kernel = center_kernel
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks

@@ -14,7 +14,7 @@ The functions are methods of `LinearRegressor` and `LinearSearch`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -282,5 +282,5 @@ def _columns_of(T: Tucker, columns: np.ndarray) -> Tucker:
     """Return the coefficients of some of the inputs."""
     first, *others = T.factors
     if first is None:
-        return Tucker(take(T.core, columns), T.factors)
-    return Tucker(T.core, (take(first, columns), *others))
+        return replace(T, core=take(T.core, columns))
+    return replace(T, factors=(take(first, columns), *others))

@@ -21,6 +21,7 @@ from ..core.warn import warn
 from ..data.arrays import comes_from, ignores_missing
 from ..data.blocks import InputBlocks, penalties_by_block
 from ..data.labels import Labels
+from ..data.output_scale import SCALE_CONSTRAINT, divide_outputs, multiply_outputs
 from ..data.validation import Names, Samples, names_of_moments, validate
 from ..missing.fit import check_same_missing, complete_outputs
 from ..streaming.moments import Moments
@@ -50,6 +51,7 @@ LINEAR_CONSTRAINTS: dict[str, list[Any]] = {
     "loss": [StrOptions({"squared", "huber"})],
     "missing": [StrOptions({"raise", "ignore"})],
     "output_weight": ["array-like", None],
+    "scale_outputs": SCALE_CONSTRAINT,
     "input_rank": ["array-like", dict, Integral, None],
     "input_alpha": [Interval(Real, 0, None, closed="left"), Options(Real, {math.inf})],
     "blocks": ["array-like", str, dict, None],
@@ -78,6 +80,7 @@ class LinearRegressor(TensorRegressor):
     loss: str = "squared"
     missing: str = "raise"
     output_weight: Any = None
+    scale_outputs: Any = None
     input_rank: Any = None
     input_alpha: float = 1.0
     blocks: Any = None
@@ -130,11 +133,13 @@ class LinearRegressor(TensorRegressor):
         data, names = validate(self, X, y, sample_weight, sample_dim=sample_dim)
         plan = input_plan(self, names, data)
         options = self._options(plan)
+        data, scale = divide_outputs(self, data, names.labels)
         data, weights = weigh_outputs(
             self.output_weight, data, names.labels, options.ignore_missing
         )
         data, robust_weight = weigh_samples(self, data, weights)
         fit, n_dropped = fit_data(data, options, weights)
+        fit = multiply_outputs(self, fit, scale, names.labels)
         names = names.with_leverage(fit.hat, data)
         return self._assign_fit(
             fit, names, plan, n_dropped if isinstance(data, Samples) else None, robust_weight
@@ -197,8 +202,7 @@ class LinearRegressor(TensorRegressor):
             check_same_missing(missing, np.isnan(before))
         grams = options.structure.needs_response_grams
         moments = add_batch(data, seen, names, grams, missing)
-        fit = fit_moments(moments, options, never=missing)
-        return self._assign_fit(fit, names, plan, moments=moments)
+        return self._fit_moments(moments, options, names, plan)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_moments(self, moments: Moments) -> Any:
@@ -226,7 +230,15 @@ class LinearRegressor(TensorRegressor):
         refuse_huber(self.loss, "moments")
         names = check_moments_argument(self, moments)
         plan = input_plan(self, names, moments)
-        fit = fit_moments(moments, self._options(plan), never=moments.missing_outputs)
+        return self._fit_moments(moments, self._options(plan), names, plan)
+
+    def _fit_moments(
+        self, moments: Moments, options: LinearOptions, names: Names, plan: InputPlan
+    ) -> Any:
+        """Fit the model to moments, and keep them for later batches."""
+        part, scale = divide_outputs(self, moments, names.labels)
+        fit = fit_moments(part, options, never=moments.missing_outputs)
+        fit = multiply_outputs(self, fit, scale, names.labels)
         return self._assign_fit(fit, names, plan, moments=moments)
 
     def _assign_fit(
@@ -283,6 +295,27 @@ class RLS(LinearRegressor):
         with ``missing="ignore"``. A DataArray weights the modes that are its dimensions. The
         outputs of ridge regression are independent of each other, so only weights of zero change
         the fit; all weights change `score`.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
+    input_rank : int, tuple, dict or None, default=None
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -352,6 +385,9 @@ class RLS(LinearRegressor):
     own_coef_ : array with the shape of `coef_`, or dict
         Coefficients of own inputs, with `own`; zero for all other inputs. They are part of `coef_`,
         but not of `core_` and `factors_`.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -376,6 +412,8 @@ class RLS(LinearRegressor):
     ((3, 4, 5), True, True)
     """
 
+    _shares_directions = False
+
     def __init__(
         self,
         alpha=1.0,
@@ -384,6 +422,7 @@ class RLS(LinearRegressor):
         loss="squared",
         missing="raise",
         output_weight=None,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         blocks=None,
@@ -397,6 +436,7 @@ class RLS(LinearRegressor):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.blocks = blocks
@@ -442,6 +482,27 @@ class LRR(LinearRegressor):
         weights the modes that are its dimensions. With ``missing="ignore"``, an array may also have
         zeros that are not such a product: the fit leaves outputs of weight zero out as if they had
         never been observed. See docs/missing.md.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
+    input_rank : int, tuple, dict or None, default=None
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -522,6 +583,9 @@ class LRR(LinearRegressor):
     own_coef_ : array with the shape of `coef_`, or dict
         Coefficients of own inputs, with `own`; zero for all other inputs. They are part of `coef_`,
         but not of `core_` and `factors_`.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -562,6 +626,7 @@ class LRR(LinearRegressor):
         loss="squared",
         missing="raise",
         output_weight=None,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         blocks=None,
@@ -576,6 +641,7 @@ class LRR(LinearRegressor):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.blocks = blocks
@@ -632,6 +698,27 @@ class HOLRR(LinearRegressor):
         weights the modes that are its dimensions. With ``missing="ignore"``, an array may also have
         zeros that are not such a product: the fit leaves outputs of weight zero out as if they had
         never been observed. See docs/missing.md.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
+    input_rank : int, tuple, dict or None, default=None
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
+        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
+        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
+        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
+        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
+        Infinity uses the directions of ``X'Y``, as partial least squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -726,6 +813,9 @@ class HOLRR(LinearRegressor):
     own_coef_ : array with the shape of `coef_`, or dict
         Coefficients of own inputs, with `own`; zero for all other inputs. They are part of `coef_`,
         but not of `core_` and `factors_`.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -775,6 +865,7 @@ class HOLRR(LinearRegressor):
         loss="squared",
         missing="raise",
         output_weight=None,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         blocks=None,
@@ -793,6 +884,7 @@ class HOLRR(LinearRegressor):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.blocks = blocks

@@ -181,6 +181,7 @@ class KnownOutputs:
             spectra=spectra,
             intercept=self.put_known(fit.intercept),
             rss_root=None if fit.rss_root is None else self.put_known(fit.rss_root),
+            spread=None if fit.spread is None else self.put_known(fit.spread),
             weight=weight if np.ndim(weight) == 0 else self.put_known(weight, 0.0),
         )
 

@@ -23,6 +23,7 @@ from ..core.mixture import Mixture
 from ..core.namespace import asarray_like, to_numpy
 from ..core.output_weights import product_of
 from ..data.arrays import ignores_missing, is_dask, take
+from ..data.output_scale import divide_outputs, divided, multiply_outputs
 from ..data.relabel import relabel, row_labels
 from ..data.unusual import warn_of_unusual
 from ..data.validation import Names, Samples, names_of_moments, validate, validate_inputs
@@ -243,7 +244,7 @@ class Search(TensorRegressor):
         >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
         >>> model = RLSCV().fit(X, Y)
         >>> found = model.held_out_predictions(X, Y)
-        >>> bool(np.isclose(((Y - found) ** 2).mean(), model.held_out_mse_))
+        >>> bool(np.isclose(((Y - found) ** 2).mean(), -model.best_score_))
         True
         """
         check_is_fitted(self)
@@ -260,7 +261,9 @@ class Search(TensorRegressor):
             raise ValueError(
                 f"X must have the {n} samples of the fit; got {data.n_samples} samples."
             )
-        return relabel(self.labels_, X, self._predict_folds(data, fits))
+        data, scale = divide_outputs(self, data, self.labels_)
+        found = self._predict_folds(data, fits)
+        return relabel(self.labels_, X, found if scale is None else found * scale)
 
     def _predict_folds(self, data: Any, fits: FoldFits) -> np.ndarray:
         """Return held-out predictions of validated samples, of shape (n_samples, d1, ..., dp)."""
@@ -284,7 +287,11 @@ class Search(TensorRegressor):
 
 
 def search_attributes(
-    found: Found, model: Any, y_unit: float, weights: Sequence[np.ndarray] | None = None
+    found: Found,
+    model: Any,
+    y_unit: float,
+    weights: Sequence[np.ndarray] | None = None,
+    scale: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Return the fitted attributes of a search that describe its choice.
 
@@ -298,6 +305,8 @@ def search_attributes(
         Number that the outputs were divided by.
     weights : sequence of p arrays of shape (d_i,), optional
         Weights of the outputs.
+    scale : array of shape (d1, ..., dp), optional
+        Divisor of each output. The errors are those of the divided outputs.
     """
     choice, results = found.choice, found.results.copy()
     results["held_out_mse"] = choice.error
@@ -326,6 +335,7 @@ def search_attributes(
         if weights is not None:
             v = product_of(weights)
             noise = np.where(v > 0, noise / np.sqrt(np.where(v > 0, v, 1.0)), np.nan)
+        noise = noise if scale is None else noise * scale
         core = model.tucker_.core
         model._noise = scalar_if_0d(asarray_like(noise, core, dtype=core.dtype))
         attributes["_intervals"] = found.calibration.quantiles
@@ -377,6 +387,7 @@ class LinearSearch(Search):
     fit_intercept: bool
     missing: str
     output_weight: Any
+    scale_outputs: Any
     input_rank: Any
     blocks: Any
     own: Any
@@ -441,10 +452,11 @@ class LinearSearch(Search):
         data, names = validate(self, X, y, sample_weight, groups=groups, sample_dim=sample_dim)
         options = replace(self._options(data), groups=groups)
         plan = input_plan(self, names, data)
+        data, scale = divide_outputs(self, data, names.labels)
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
         data, robust_weight = weigh_samples(self, data, weights)
         if isinstance(data, Stream):
-            return self._fit_stream(data, names, weights, groups, plan, options)
+            return self._fit_stream(data, names, weights, groups, plan, options, scale)
         splits = split(data, self.cv, groups)
         warn_of_folds(splits, data, robust_weight)
         ready = self._prepare(data, weights, splits)
@@ -457,7 +469,7 @@ class LinearSearch(Search):
             error = unweighted_error(ready, fits)
         found = ready.expanded(found, data.n_samples)
         details: dict[str, Any] = {"_fold_fits": fits, "robust_weight_": robust_weight}
-        self._assign_search(found, names, plan, chosen, ready, error, **details)
+        self._assign_search(found, names, plan, chosen, scale, ready, error, **details)
         return self._label_rows(X, y)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -492,6 +504,9 @@ class LinearSearch(Search):
         parts = check_fold_moments(moments, ignore_missing=ignores_missing(self))
         total, missing = parts[0].merge(*parts[1:]), parts[0].missing_outputs
         options, names, known = self._options(total), names_of_moments(self, total), None
+        total, scale = divide_outputs(self, total, names.labels)
+        if scale is not None:
+            parts = [divided(part, scale) for part in parts]
         some: list[Any] = parts
         if missing is not None:
             known = KnownOutputs.of(missing, keep_grid=self._keeps_grid(total))
@@ -500,7 +515,7 @@ class LinearSearch(Search):
         plan = input_plan(self, names, source)
         found, chosen = self._search_source(source, plan, options, known)
         found = found if known is None else expand_found(found, known)
-        return self._assign_search(found, names, plan, chosen)
+        return self._assign_search(found, names, plan, chosen, scale)
 
     @classmethod
     def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
@@ -633,6 +648,7 @@ class LinearSearch(Search):
         groups: Any,
         plan: InputPlan,
         options: SearchOptions,
+        scale: np.ndarray | None,
     ) -> Any:
         """Search with data that are read in blocks; some outputs may be missing in all samples."""
         missing, grid = ignores_missing(self), self._keeps_grid(data)
@@ -647,7 +663,8 @@ class LinearSearch(Search):
         found = found if known is None else expand_found(found, known)
         if some.weights is not None:
             found = replace(found, fit=found.fit.unweighted(some.weights))
-        return self._assign_search(found, names, plan, chosen, weights=some.weights, error=error)
+        how: dict[str, Any] = {"weights": some.weights, "error": error}
+        return self._assign_search(found, names, plan, chosen, scale, **how)
 
     def _stream_source(
         self, data: Stream, splits: Sequence[Split], plan: InputPlan
@@ -748,6 +765,7 @@ class LinearSearch(Search):
         names: Names,
         plan: InputPlan,
         chosen: InputCandidate,
+        scale: np.ndarray | None,
         ready: ReadySamples | None = None,
         error: float | None = None,
         *,
@@ -775,6 +793,7 @@ class LinearSearch(Search):
         """
         data, fit, n_dropped = None if ready is None else ready.data, found.fit, None
         x_unit, y_unit = (1.0, 1.0) if data is None else (data.x_unit, data.y_unit)
+        fit = multiply_outputs(self, fit, scale, names.labels)
         names = names.with_leverage(fit.hat, data)
         if ready is not None:
             weights = ready.weights
@@ -792,7 +811,7 @@ class LinearSearch(Search):
         if own is not None:
             model.own_alpha = own[1]
         model._assign_fit(fit, names, plan, n_dropped, attributes.get("robust_weight_"))
-        attributes |= search_attributes(found, model, y_unit, weights)
+        attributes |= search_attributes(found, model, y_unit, weights, scale)
         attributes |= input_attributes(fit, names)
         attributes |= block_attributes(blocks, model.alpha, names, fit)
         if error is not None:
@@ -842,6 +861,28 @@ class RLSCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
+        at least two modes, with all directions as one candidate. With outputs that are missing in
+        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
+        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
+        dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
+        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
+        squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -931,6 +972,9 @@ class RLSCV(LinearSearch):
     own_coef_ : array with the shape of `coef_`, or dict
         Coefficients of own inputs, zero for all other inputs. Available if the search chose own
         inputs.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -964,6 +1008,8 @@ class RLSCV(LinearSearch):
         "alpha_per_output": ["boolean"],
     }
 
+    _shares_directions = False
+
     def __init__(
         self,
         alphas=None,
@@ -975,6 +1021,7 @@ class RLSCV(LinearSearch):
         loss="squared",
         missing="raise",
         output_weight=None,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         blocks=None,
@@ -991,6 +1038,7 @@ class RLSCV(LinearSearch):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.blocks = blocks
@@ -1056,6 +1104,28 @@ class LRRCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
+        at least two modes, with all directions as one candidate. With outputs that are missing in
+        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
+        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
+        dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
+        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
+        squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -1165,6 +1235,9 @@ class LRRCV(LinearSearch):
     own_coef_ : array with the shape of `coef_`, or dict
         Coefficients of own inputs, zero for all other inputs. Available if the search chose own
         inputs.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -1201,6 +1274,7 @@ class LRRCV(LinearSearch):
         loss="squared",
         missing="raise",
         output_weight=None,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         blocks=None,
@@ -1217,6 +1291,7 @@ class LRRCV(LinearSearch):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.blocks = blocks
@@ -1287,6 +1362,28 @@ class HOLRRCV(LinearSearch):
         DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
         also have zeros that are not such a product: the fits leave outputs of weight zero out as if
         they had never been observed. See docs/missing.md.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
+    input_rank : "auto", int, tuple, dict or None, default="auto"
+        Number of directions to keep of each mode of `X`, for inputs of shape
+        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
+        at least two modes, with all directions as one candidate. With outputs that are missing in
+        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
+        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
+        dict from the names of the blocks to ranks. See docs/inputs.md.
+    input_alpha : float, default=1.0
+        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
+        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
+        squares does.
+    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
+        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
+        inputs by the square roots of the weights, which changes the penalty and the directions of
+        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
+        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
+        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -1414,6 +1511,9 @@ class HOLRRCV(LinearSearch):
     own_coef_ : array with the shape of `coef_`, or dict
         Coefficients of own inputs, zero for all other inputs. Available if the search chose own
         inputs.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -1490,6 +1590,7 @@ class HOLRRCV(LinearSearch):
         loss="squared",
         missing="raise",
         output_weight=None,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         blocks=None,
@@ -1507,6 +1608,7 @@ class HOLRRCV(LinearSearch):
         self.loss = loss
         self.missing = missing
         self.output_weight = output_weight
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.blocks = blocks

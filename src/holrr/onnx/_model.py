@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -179,17 +179,18 @@ def _on_host(model: Any) -> tuple[Tucker, np.ndarray, OwnCoefficients | None]:
     core = to_numpy(T.core).astype(np.float64)
     factors = (None if U is None else to_numpy(U).astype(np.float64) for U in T.factors)
     intercept = np.asarray(b if isinstance(b, float) else to_numpy(b), dtype=np.float64)
-    return Tucker(core, tuple(factors)), intercept, model._own
+    scale = None if T.scale is None else to_numpy(T.scale).astype(np.float64)
+    return Tucker(core, tuple(factors), scale=scale), intercept, model._own
 
 
 def _in_inputs(tucker: Tucker, points: np.ndarray) -> Tucker:
     """Return coefficients of the inputs, from those of products with points, (n_points, d0)."""
     U, *others = tucker.factors
     if U is not None:
-        return Tucker(tucker.core, (points.T @ U, *others))
+        return replace(tucker, factors=(points.T @ U, *others))
     n, *rank = tucker.core.shape
     core = points.T @ tucker.core.reshape(n, -1)
-    return Tucker(core.reshape(core.shape[0], *rank), (None, *others))
+    return replace(tucker, core=core.reshape(core.shape[0], *rank), factors=(None, *others))
 
 
 def _centred(
@@ -237,6 +238,9 @@ def _add_linear(
     for mode, A in sorted(pairs, key=lambda pair: pair[1].shape[0] / max(pair[1].shape[1], 1)):
         out = _mode_product(graph, out, shape, A.astype(dtype), mode)
         shape[mode] = A.shape[0]
+    if tucker.scale is not None:
+        out = graph.node("Reshape", out, shape_of(graph, shape))
+        out = graph.node("Mul", out, graph.constant(tucker.scale.astype(dtype)))
     if own is not None:
         out = flatten(graph, out, math.prod(shape))
         out = graph.node("Add", out, _add_own(graph, X, own, dtype))

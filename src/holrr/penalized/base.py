@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+import numpy as np
 from sklearn.base import _fit_context
 
 from ..base import TensorRegressor
 from ..core.fit import Fit, intercept_of, scaled_alpha
+from ..core.namespace import namespace_of
 from ..core.spectral import (
     Spectral,
     check_moments,
@@ -17,6 +19,7 @@ from ..core.spectral import (
 )
 from ..core.tensor import Tucker
 from ..core.threads import few_threads_for
+from ..data.output_scale import divide_outputs, multiply_outputs
 from ..data.validation import Names, Samples, validate
 from ..linear.estimators import add_batch, check_batch, check_moments_argument
 from ..streaming.moments import Moments
@@ -69,16 +72,20 @@ class PenalizedRegressor(TensorRegressor):
             The fitted estimator.
         """
         data, names = validate(self, X, y, sample_weight, sample_dim=sample_dim)
-        return self._fit_data(data, names)
+        data, scale = divide_outputs(self, data, names.labels)
+        return self._fit_data(data, names, scale)
 
-    def _fit_data(self, data: Samples | Stream, names: Names) -> Any:
-        """Fit the model to validated data."""
+    def _fit_data(
+        self, data: Samples | Stream, names: Names, scale: np.ndarray | None = None
+    ) -> Any:
+        """Fit the model to validated data, whose outputs were divided by a scale."""
         self._check_shape(data.n_features, data.output_shape)
         if isinstance(data, Stream):
             problem = spectral_from_stream(
                 data, min_alpha=float(self.alpha), fit_intercept=self.fit_intercept
             )
             fit, attributes = self._solve(problem, 1.0, 1.0)
+            fit = multiply_outputs(self, fit, scale, names.labels)
             return self._assign(fit, names, **attributes)
         with few_threads_for(data.work):
             scaled = data.to_host_if_small().scaled()
@@ -90,7 +97,8 @@ class PenalizedRegressor(TensorRegressor):
                 fit_intercept=self.fit_intercept,
             )
             fit, attributes = self._solve(problem, scaled.x_unit, scaled.y_unit)
-        return self._assign(fit.to_device_of(data.X), names, **attributes)
+        fit = multiply_outputs(self, fit.to_device_of(data.X), scale, names.labels)
+        return self._assign(fit, names, **attributes)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
@@ -136,7 +144,7 @@ class PenalizedRegressor(TensorRegressor):
         60
         """
         data, names, seen = check_batch(self, X, y, sample_weight, decay, sample_dim)
-        return self._fit_moments(add_batch(data, seen, names, False), names)
+        return self._fit_raw_moments(add_batch(data, seen, names, False), names)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_moments(self, moments: Moments) -> Any:
@@ -161,23 +169,36 @@ class PenalizedRegressor(TensorRegressor):
         >>> TraceNormRegression(1.0).fit_moments(sum(parts)).coef_.shape
         (4, 3, 2)
         """
-        return self._fit_moments(moments, check_moments_argument(self, moments))
+        return self._fit_raw_moments(moments, check_moments_argument(self, moments))
 
-    def _fit_moments(self, moments: Moments, names: Names, *, keep: bool = True) -> Any:
-        """Fit the model to moments and, with `keep`, keep them for later batches."""
+    def _fit_raw_moments(self, moments: Moments, names: Names) -> Any:
+        """Fit the model to moments of the user's outputs, and keep them for later batches."""
+        part, scale = divide_outputs(self, moments, names.labels)
+        return self._fit_moments(part, names, scale, keep=moments)
+
+    def _fit_moments(
+        self,
+        moments: Moments,
+        names: Names,
+        scale: np.ndarray | None = None,
+        *,
+        keep: Moments | None = None,
+    ) -> Any:
+        """Fit the model to moments whose outputs were divided by a scale."""
         check_moments(moments)
         self._check_shape(moments.n_features, moments.output_shape)
         centred = moments.centred(self.fit_intercept)
         problem = spectral_from_moments(centred, warn_below=float(self.alpha))
         fit, attributes = self._solve(problem, 1.0, 1.0)
-        return self._assign(fit, names, moments_=moments if keep else None, **attributes)
+        fit = multiply_outputs(self, fit, scale, names.labels)
+        return self._assign(fit, names, moments_=keep, **attributes)
 
 
 def penalized_fit(
     tucker: Tucker, problem: Spectral, objective: float, lower_bound: float, n_iter: int
 ) -> Fit:
     """Return the `Fit` of coefficients in spectral coordinates."""
-    coef = lift_spectral(tucker, problem)
+    coef, squares = lift_spectral(tucker, problem), problem.squares
     return Fit(
         tucker=coef,
         intercept=intercept_of(coef, problem),
@@ -186,4 +207,6 @@ def penalized_fit(
         objective=objective,
         lower_bound=lower_bound,
         n_iter=n_iter,
+        weight=problem.weight,
+        spread=None if squares is None else namespace_of(squares).sqrt(squares),
     )

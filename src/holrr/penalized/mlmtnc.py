@@ -16,6 +16,7 @@ from ..core.fit import Fit
 from ..core.spectral import Spectral
 from ..core.tensor import Tucker
 from ..core.warn import warn
+from ..data.output_scale import SCALE_CONSTRAINT
 from ..linear.estimators import DATA_CONSTRAINTS
 from ..progress import status_line
 from .alternating import Descent, alternate, random_start
@@ -59,6 +60,11 @@ class MLMTNC(PenalizedRegressor):
         Penalty on the squared norms of the core and the factors, above 0.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -107,6 +113,9 @@ class MLMTNC(PenalizedRegressor):
         Factorisation that the fit used.
     moments_ : Moments
         Moments of the data, after `partial_fit` and `fit_moments`.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -148,6 +157,7 @@ class MLMTNC(PenalizedRegressor):
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "fit_intercept": ["boolean"],
+        "scale_outputs": SCALE_CONSTRAINT,
         "verbose": ["verbose", StrOptions({"rich"})],
         **DATA_CONSTRAINTS,
     }
@@ -158,6 +168,7 @@ class MLMTNC(PenalizedRegressor):
         beta=1.0,
         *,
         fit_intercept=True,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         init="holrr",
@@ -170,6 +181,7 @@ class MLMTNC(PenalizedRegressor):
         self.rank = rank
         self.beta = beta
         self.fit_intercept = fit_intercept
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.init = init

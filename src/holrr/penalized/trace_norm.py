@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..core.fit import Fit, scaled_alpha
 from ..core.spectral import Spectral
 from ..core.warn import warn
+from ..data.output_scale import SCALE_CONSTRAINT
 from ..linear.estimators import DATA_CONSTRAINTS
 from ..progress import status_line
 from .admm import trace_norm
@@ -50,6 +51,15 @@ class TraceNormRegression(PenalizedRegressor):
         A mode of weight 0 is not penalised.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The intercept is not penalised.
+    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
+        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
+        divides each output by its standard deviation over the training samples; a labelled array
+        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
+        y, and `score` and held-out errors are those of the divided outputs.
+    max_iter : int, default=1000
+        Maximum number of iterations of the solver.
+    tol : float, default=1e-6
+        Relative duality gap, ``1 - lower_bound_ / objective_``, at which the solver stops.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -96,6 +106,9 @@ class TraceNormRegression(PenalizedRegressor):
         Factorisation that the fit used.
     moments_ : Moments
         Moments of the data, after `partial_fit` and `fit_moments`.
+    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
+        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
+        outputs.
     n_features_in_ : int
         Number of features of `X`.
     feature_names_in_ : array of shape (n_features,)
@@ -146,6 +159,7 @@ class TraceNormRegression(PenalizedRegressor):
         "warm_start": ["boolean"],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "fit_intercept": ["boolean"],
+        "scale_outputs": SCALE_CONSTRAINT,
         "verbose": ["verbose", StrOptions({"rich"})],
         **DATA_CONSTRAINTS,
     }
@@ -157,6 +171,7 @@ class TraceNormRegression(PenalizedRegressor):
         alpha=0.0,
         mode_weights=None,
         fit_intercept=True,
+        scale_outputs=None,
         output_shape=None,
         input_shape=None,
         warm_start=False,
@@ -168,6 +183,7 @@ class TraceNormRegression(PenalizedRegressor):
         self.alpha = alpha
         self.mode_weights = mode_weights
         self.fit_intercept = fit_intercept
+        self.scale_outputs = scale_outputs
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.warm_start = warm_start

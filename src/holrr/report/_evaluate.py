@@ -17,6 +17,7 @@ from ..data.arrays import nan_for_masked
 from ..data.pipelines import inputs_of_last_step, last_step
 from ..data.unlabel import refit_dimension, sample_dimension, take_rows, unlabel_outputs
 from ..model_selection import RLSCV
+from .facts import weight_and_scale
 
 __all__ = ["COVERAGES", "Estimate", "Evaluation", "cross_validated", "evaluated"]
 
@@ -61,6 +62,8 @@ class Evaluation:
         Number of folds of a cross-validation, 0 for new data.
     groups : array of shape (n_samples,), optional
         Groups of the samples, which confidence intervals take as independent of each other.
+    output_scale : array of shape (d1, ..., dp), optional
+        Divisor of each output. Errors of all outputs together are those of the divided outputs.
 
     Examples
     --------
@@ -89,6 +92,7 @@ class Evaluation:
     output_weight: np.ndarray | None = None
     n_folds: int = 0
     groups: np.ndarray | None = None
+    output_scale: np.ndarray | None = None
 
     @property
     def names(self) -> list[str]:
@@ -133,7 +137,7 @@ class Evaluation:
             One of `names`: the pooled R2 of all outputs, as an `Estimate`. Without a name, the R2
             of the model for each output, of shape (d1, ..., dp); NaN for constant outputs.
         """
-        about_mean = (self.y - _mean(self.y)) ** 2
+        about_mean = self._squares_of(self.y - _mean(self.y))
         if name is None:
             scatter = np.nansum(about_mean, axis=0)
             error = np.nansum(np.where(np.isnan(self.y), np.nan, self._squares(None)), axis=0)
@@ -173,7 +177,7 @@ class Evaluation:
         return found
 
     def part(self, mode: int, entry: int) -> Evaluation:
-        """Return the evaluation of the outputs at one entry of a mode.
+        """Return the evaluation of the outputs at one entry of a mode, in their units.
 
         Parameters
         ----------
@@ -191,13 +195,17 @@ class Evaluation:
             predicted={name: take(values) for name, values in self.predicted.items()},
             intervals=bounds or None,
             output_weight=None if weight is None else np.take(weight, [entry], axis=mode),
+            output_scale=None,
         )
 
     def _resampled(self, statistic: Any, *columns: np.ndarray) -> Estimate:
         return _resampled(statistic, *columns, groups=self.groups)
 
     def _squares(self, name: str | None) -> np.ndarray:
-        return (self.y - self.predicted[self.names[0] if name is None else name]) ** 2
+        return self._squares_of(self.y - self.predicted[self.names[0] if name is None else name])
+
+    def _squares_of(self, A: np.ndarray) -> np.ndarray:
+        return np.square(A if self.output_scale is None else A / self.output_scale)
 
     def _row_sums(self, squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted sums over the outputs of each sample, and the sums of the weights."""
@@ -286,8 +294,16 @@ def evaluated(
     for other, estimator in (compare or {}).items():
         predicted[other] = _outputs(model, X, estimator.predict(X))
     predicted["the mean of these samples"] = np.broadcast_to(_mean(observed), observed.shape)
-    weight = last_step(model)._output_weight
-    return Evaluation("new data", observed, predicted, _intervals(model, X), weight, groups=groups)
+    weight, scale = weight_and_scale(last_step(model))
+    return Evaluation(
+        "new data",
+        observed,
+        predicted,
+        _intervals(model, X),
+        weight,
+        groups=groups,
+        output_scale=scale,
+    )
 
 
 def cross_validated(model: Any, X: Any, y: Any, groups: np.ndarray | None = None) -> Evaluation:
@@ -331,14 +347,16 @@ def cross_validated(model: Any, X: Any, y: Any, groups: np.ndarray | None = None
     tested = np.zeros(len(observed), dtype=bool)
     for _, test in folds:
         tested[test] = True
+    weight, scale = weight_and_scale(final)
     return Evaluation(
         "cross-validation",
         observed[tested],
         {key: values[tested] for key, values in predicted.items()},
         {key: (low[tested], high[tested]) for key, (low, high) in bounds.items()} or None,
-        final._output_weight,
+        weight,
         len(folds),
         None if groups is None else groups[tested],
+        scale,
     )
 
 
@@ -376,7 +394,7 @@ def _ridge(model: Any) -> Any:
         return None
     ridge = RLSCV()
     shared = ["fit_intercept", "missing", "input_shape", "output_shape"]
-    shared += ["output_weight", "cv"]
+    shared += ["output_weight", "scale_outputs", "cv"]
     ours = model.get_params(deep=False)
     return ridge.set_params(**{key: ours[key] for key in shared if key in ours})
 

@@ -214,8 +214,19 @@ def _errors(evaluation: Evaluation, model: Any) -> Sequence[Section]:
         "method. Both predict the same samples, so its interval is that of a paired comparison.",
         "note",
     )
+    if units and evaluation.output_scale is None:
+        section.text(
+            f"The standard deviations of the outputs differ by more than a factor of 30 along "
+            f"{name}. Low-rank models follow the largest outputs. If the outputs have different "
+            f"units, fit the model with scale_outputs='std', so that all of them count equally.",
+            "note",
+        )
     if units:
         return [section]
+    if evaluation.output_scale is not None:
+        section.text(
+            "RMSE and R2 are those of the outputs divided by their scale (scale_outputs).", "note"
+        )
     svg = figures.drawn("errors", lambda: figures.errors(evaluation))
     section.figure(svg, "Root mean squared error of each method.")
     svg = figures.drawn("scatter", lambda: figures.scatter(evaluation))

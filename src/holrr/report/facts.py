@@ -150,7 +150,8 @@ def _outputs(best: Any) -> dict[str, Any]:
         if is_named
         else None,
         "n_never_observed": unknown,
-        "weighted": best._output_weight is not None,
+        "weighted": getattr(best, "output_weight", None) is not None,
+        "scaled": best.tucker_.scale is not None,
         "missing": getattr(best, "missing", "raise"),
     }
 
@@ -259,6 +260,8 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         lines += [(f"  {mode['name']}", _range(mode["coordinates"]))]
     if outputs["weighted"]:
         lines += [("  weights", "of the outputs, in errors and scores")]
+    if outputs["scaled"]:
+        lines += [("  scale", "of the outputs; errors are those of the divided outputs")]
     if facts["n_samples"] is not None:
         dim = facts["sample_dim"]
         lines += [("samples", f"{facts['n_samples']}{f' along {dim}' if dim else ''}")]
@@ -303,7 +306,22 @@ def _error_lines(held_out: dict[str, Any] | None) -> list[tuple[str, str]]:
     return lines
 
 
-def describe_scores(errors: Errors, output_weight: np.ndarray | None = None) -> str:
+def weight_and_scale(model: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the weights of the outputs of a fitted model, and their scale.
+
+    Squared errors of the divided outputs have these weights. Each is None if the model has none.
+    """
+    weight, scale = model._output_weight, model.tucker_.scale
+    if scale is None:
+        return weight, None
+    s = np.asarray(to_numpy(scale), dtype=np.float64)
+    has_weight = getattr(model, "output_weight", None) is not None
+    return (weight * np.square(s / s.min()) if has_weight else None), s
+
+
+def describe_scores(
+    errors: Errors, output_weight: np.ndarray | None = None, output_scale: np.ndarray | None = None
+) -> str:
     """Return R2 and RMSE of predictions, compared with the mean of the outputs, as text.
 
     Parameters
@@ -311,7 +329,12 @@ def describe_scores(errors: Errors, output_weight: np.ndarray | None = None) -> 
     errors : Errors
     output_weight : array of shape (d1, ..., dp), optional
         Weights of the outputs in the fit.
+    output_scale : array of shape (d1, ..., dp), optional
+        Divisor of each output. Errors are those of the divided outputs.
     """
+    if output_scale is not None:
+        s = output_scale
+        errors = replace(errors, error=errors.error / s / s, scatter=errors.scatter / s / s)
     of_mean, v = replace(errors, error=errors.scatter), output_weight
     r2, each = (errors.r2(average, output_weight=v) for average in ("pooled", "uniform"))
     lines = [("samples", str(np.max(errors.n_samples)))]
@@ -321,6 +344,8 @@ def describe_scores(errors: Errors, output_weight: np.ndarray | None = None) -> 
     lines += [("  of the mean", f"{of_mean.rmse(output_weight=v):.6g}")]
     if v is not None:
         lines += [("weights", "those of the outputs in the fit")]
+    if output_scale is not None:
+        lines += [("scale", "errors are those of the outputs divided by their scale in the fit")]
     return _in_columns(lines)
 
 
