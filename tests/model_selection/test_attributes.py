@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from naive_choice import crossed, first_least
 from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 from holrr import HOLRRCV, LRRCV, KernelHOLRRCV
 from problems import toy
@@ -29,15 +31,14 @@ def check_relations(model, X):
     ranks = index[len(index) - results["n_parameters"].ndim :]
     place = index[len(index) - len(ranks) - 1]
     assert best["alpha"] == model.alphas_[place] == results["alphas"][place]
-    assert model.alpha_ == best["alpha"]
     if ranks:
         expected = tuple(i + 1 for i in ranks)
         assert best["rank"] in (expected, expected[0])
     if "kernels_" in vars(model):
         kernel = model.kernels_[index[0]]
-        assert model.kernel_params_ == kernel
         assert {name: best[name] for name in kernel} == kernel
-        assert model.gamma_ == kernel.get("gamma")
+        assert model.kernel_params_ in model.kernels_
+        assert model.gamma_ == model.kernel_params_.get("gamma")
     # The model that predicts.
     if ranks:
         shape = model.tucker_.core.shape
@@ -50,19 +51,46 @@ def check_relations(model, X):
     assert model.null_mse_ == results["null_mse"]
     assert model.ridge_mse_ == results["ridge_mse"]
     stack = [name for name in vars(model) if name.startswith("stack_")]
+    if not ranks:
+        assert model.ridge_mse_ == model.held_out_mse_
+    # The model of the choice, unless it is ridge regression, has the penalty and the kernel of the
+    # best single model.
+    if not stack or model.choice_ != "ridge regression":
+        assert model.alpha_ == best["alpha"]
+        assert "kernels_" not in vars(model) or model.kernel_params_ == kernel
     if not stack:
-        assert model.held_out_mse_ == -model.best_score_
+        error = -model.best_score_
+        if getattr(model, "selection", "min") != "1se":
+            error = crossed(results["fold_mse"], list(KFold(model.cv).split(X)))
+        assert_allclose(model.held_out_mse_, error, rtol=1e-12)
+        assert not {"ways", "ways_mse"} & results.keys()
+        assert not hasattr(model, "choice_")
         if ranks:
             assert model.rank_ == best["rank"]
         return
     assert sorted(stack) == ["stack_alphas_", "stack_ranks_", "stack_weights_"]
+    ways = dict(zip(results["ways"], results["ways_mse"], strict=True))
+    assert model.choice_ == first_least(ways)
+    assert_allclose(ways["ridge regression"], model.ridge_mse_, rtol=1e-9)
+    assert getattr(model, "max_rank", None) is None or len(ways) == 2
     n = len(model.stack_weights_)
     assert len(model.stack_ranks_) == len(model.stack_alphas_) == n
     assert (model.stack_weights_ > 0).all()
     assert (np.diff(model.stack_weights_) <= 0).all()
     assert model.stack_weights_.sum() <= 1 + 1e-12
-    assert set(model.stack_alphas_) <= set(model.alphas_)
-    if None not in model.stack_ranks_ and set(model.stack_alphas_) == {model.alpha_}:
+    for alpha, rank in zip(model.stack_alphas_, model.stack_ranks_, strict=True):
+        if np.ndim(alpha):
+            assert rank is None
+            assert alpha.shape == model.predict(X).shape[1:]
+            assert set(alpha.ravel()) <= set(model.alphas_)
+            assert model.choice_ == "ranks and penalties of outputs"
+        else:
+            assert alpha == model.alpha_ in model.alphas_
+    if model.choice_ == "ridge regression":
+        assert model.stack_ranks_ == [None]
+        assert model.stack_weights_.tolist() == [1.0]
+        return
+    if None not in model.stack_ranks_:
         largest = np.max(model.stack_ranks_, axis=0) if n else np.ones(len(ranks))
         assert (np.reshape(model.tucker_.core.shape[: len(ranks)], -1) <= largest).all()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from naive_choice import PLAIN, crossed
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.model_selection import KFold
@@ -24,12 +25,26 @@ pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 ALPHAS = [0.1, 1.0, 10.0]
 
 
-def brute_force(X, Y, model, n_folds=3):
+def errors_of_folds(X, Y, model, n_folds=3):
     errors = []
     for train, test in KFold(n_folds).split(X):
         found = model(X[train], Y[train], X[test])
         errors.append(np.mean(np.square(Y[test] - found)))
-    return np.mean(errors)
+    return np.array(errors)
+
+
+def brute_force(X, Y, model, n_folds=3):
+    return errors_of_folds(X, Y, model, n_folds).mean()
+
+
+def crossed_error(X, Y, models, n_folds=3):
+    """Error of models that are chosen without each fold."""
+    errors = np.stack([errors_of_folds(X, Y, model, n_folds) for model in models], axis=1)
+    return crossed(errors, list(KFold(n_folds).split(X)))
+
+
+def low_rank(make, alpha, rank):
+    return lambda X, Y, new: PLAIN[make](rank=rank, alpha=alpha).fit(X, Y).predict(new)
 
 
 def ridge(alpha):
@@ -48,15 +63,33 @@ def noisy():
 @pytest.mark.parametrize("scale", [1.0, 1e100])
 @pytest.mark.parametrize("selection", ["min", "1se"])
 @pytest.mark.parametrize("make", [RLSCV, LRRCV, HOLRRCV])
-def test_the_held_out_error_is_that_of_the_chosen_model(make, selection, scale):
+def test_the_best_score_is_the_held_out_error_of_the_chosen_model(make, selection, scale):
     X, Y = noisy()
     search = make(ALPHAS, cv=3, selection=selection).fit(X, scale * Y)
 
     def chosen(X, Y, new):
         return clone(search.best_estimator_).fit(X, Y).predict(new)
 
-    assert_allclose(search.held_out_mse_ / scale**2, brute_force(X, Y, chosen), rtol=1e-9)
-    assert search.held_out_mse_ == -search.best_score_ == search.cv_results_["held_out_mse"]
+    assert_allclose(-search.best_score_ / scale**2, brute_force(X, Y, chosen), rtol=1e-9)
+    assert search.held_out_mse_ == search.cv_results_["held_out_mse"]
+    if selection == "1se":  # a model that is not the best of the other folds
+        assert search.held_out_mse_ == -search.best_score_
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e100])
+@pytest.mark.parametrize("make", [RLSCV, LRRCV, HOLRRCV])
+def test_the_held_out_error_is_that_of_models_that_the_other_folds_choose(make, scale):
+    X, Y = noisy()
+    search = make(ALPHAS, cv=3, selection="min").fit(X, scale * Y)
+    if make is RLSCV:
+        models = [ridge(alpha) for alpha in ALPHAS]
+    else:
+        ranks = list(np.ndindex(*search.cv_results_["n_parameters"].shape))
+        ranks = [tuple(i + 1 for i in R) if make is HOLRRCV else R[0] + 1 for R in ranks]
+        models = [low_rank(make, alpha, rank) for alpha in ALPHAS for rank in ranks]
+    expected = crossed_error(X, Y, models)
+    assert_allclose(search.held_out_mse_ / scale**2, expected, rtol=1e-9)
+    assert expected > -search.best_score_ / scale**2
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e100])
@@ -74,18 +107,18 @@ def test_errors_of_the_mean_and_of_ridge_regression_equal_brute_force(search, sc
     """Also with capped ranks, whose surface does not contain ridge regression."""
     X, Y = noisy()
     search.fit(X, scale * Y)
-    expected = brute_force(X, Y, mean), min(brute_force(X, Y, ridge(a)) for a in ALPHAS)
+    expected = brute_force(X, Y, mean), crossed_error(X, Y, [ridge(a) for a in ALPHAS])
     found = np.array([search.null_mse_, search.ridge_mse_]) / scale**2
     assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_the_error_of_ridge_regression_is_the_least_of_the_widened_grid():
+def test_the_error_of_ridge_regression_is_that_of_the_widened_grid():
     X, Y = toy()
     X[:, 0], Y = 1e-2 * X[:, 0], np.multiply.outer(X[:, 0], Y[0])  # the smallest penalty is best
     Y += 0.1 * np.random.default_rng(0).normal(size=Y.shape)
     search = HOLRRCV(cv=3, max_rank=2).fit(X, Y)
     assert search.alphas_.size > 13
-    expected = min(brute_force(X, Y, ridge(a)) for a in search.alphas_)
+    expected = crossed_error(X, Y, [ridge(a) for a in search.alphas_])
     assert_allclose(search.ridge_mse_, expected, rtol=1e-9)
 
 
@@ -94,7 +127,8 @@ def test_kernel_searches_are_compared_with_kernel_ridge_over_all_kernels():
     grid = {"alphas": ALPHAS, "cv": 3, "kernel": "rbf", "gammas": [0.01, 1.0]}
     ridge = KernelRLSCV(**grid).fit(X, Y)
     search = KernelHOLRRCV(**grid, max_rank=2).fit(X, Y)
-    assert ridge.ridge_mse_ == -ridge.best_score_
+    expected = crossed(ridge.cv_results_["fold_mse"], list(KFold(3).split(X)))
+    assert ridge.ridge_mse_ == ridge.held_out_mse_ == pytest.approx(expected, rel=1e-12)
     assert_allclose(search.ridge_mse_, ridge.ridge_mse_, rtol=1e-9)
     assert_allclose(search.null_mse_, brute_force(X, Y, mean), rtol=1e-9)
 
@@ -121,7 +155,8 @@ def test_errors_that_a_search_does_not_compute_are_not_attributes():
     with pytest.raises(AttributeError, match=r"ridge_mse_ is not available.*y has missing values"):
         with_ranks.ridge_mse_  # noqa: B018
     alone = RLSCV(ALPHAS, cv=3, missing="ignore").fit(X, partial)
-    assert alone.ridge_mse_ == alone.held_out_mse_ == -alone.best_score_
+    expected = crossed(alone.cv_results_["fold_mse"], list(KFold(3).split(X)))
+    assert alone.ridge_mse_ == alone.held_out_mse_ == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:The best penalty")

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from naive_choice import crossed
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.model_selection import KFold
 
-from holrr import HOLRRCV, LRRCV, KernelHOLRRCV
+from holrr import HOLRRCV, LRRCV, RLSCV, KernelHOLRRCV, KernelRLSCV
 from holrr.datasets import make_tensor_regression
 from holrr.plotting import RankSurfaceDisplay
 
@@ -72,8 +74,11 @@ def test_the_choice_is_the_best_of_searches_over_single_penalties(name, weighted
             assert_allclose(found, expected, rtol=1e-8)
     least = [np.nanmin(single["mean_mse"]) for single in singles]
     assert -search.best_score_ == pytest.approx(min(least), rel=1e-10)
-    ridge = min(single["ridge_mse"] for single in singles)
-    assert search.ridge_mse_ == pytest.approx(ridge, rel=1e-9)
+    full = KernelRLSCV if "gammas" in parameters else RLSCV
+    given = {key: value for key, value in parameters.items() if key != "max_rank"}
+    ridge = full(**given, cv=3).fit(X, Y, w).cv_results_["fold_mse"]
+    expected = crossed(ridge, list(KFold(3).split(X)))
+    assert search.ridge_mse_ == pytest.approx(expected, rel=1e-9)
     # Estimates of the least errors, which are near where they are near the least of all.
     screened, least = search.cv_results_["screened_mse"].ravel(), np.array(least)
     near = least < 1.005 * least.min()

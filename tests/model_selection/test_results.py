@@ -27,9 +27,10 @@ def test_results_are_a_dict(make):
     results = results_of(make)
     assert isinstance(results, dict)
     common = {"alphas", "n_parameters", *(["kernels"] if make is KernelHOLRRCV else [])}
-    assert results.keys() == common | {*SURFACES, "null_mse", "ridge_mse", "held_out_mse"}
+    ways = set() if make is RLSCV else {"ways", "ways_mse"}
+    assert results.keys() == common | ways | {*SURFACES, "null_mse", "ridge_mse", "held_out_mse"}
     for name, value in results.items():
-        assert type(value) in (np.ndarray, float) or name == "kernels"
+        assert type(value) in (np.ndarray, float) or name in ("kernels", "ways")
     plain = {name: np.asarray(v).tolist() for name, v in results.items() if name != "kernels"}
     assert json.loads(json.dumps(plain)) == plain
 
@@ -79,9 +80,10 @@ def test_errors_are_in_the_units_of_the_data(make, scale):
     """Counts and penalties are not."""
     X, Y = toy(n=30, d0=4, shape=(3, 2), seed=1)
     plain, scaled = (make(ALPHAS, cv=5).fit(X, Y * s).cv_results_ for s in (1.0, scale))
-    for name in (*SURFACES, "null_mse", "ridge_mse", "held_out_mse"):
+    errors = [*SURFACES, "null_mse", "ridge_mse", "held_out_mse"]
+    for name in (*errors, *(() if make is RLSCV else ["ways_mse"])):
         np.testing.assert_allclose(scaled[name] / scale / scale, plain[name], rtol=1e-6)
-    for name in ("alphas", "n_parameters"):
+    for name in ("alphas", "n_parameters", *(() if make is RLSCV else ["ways"])):
         np.testing.assert_array_equal(scaled[name], plain[name])
 
 

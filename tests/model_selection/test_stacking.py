@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
-from scipy.optimize import nnls
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
@@ -26,6 +25,8 @@ from holrr import (
 from holrr.datasets import make_tensor_regression
 from problems import toy
 
+pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
+
 ALPHAS = np.logspace(-1, 3, 5)
 PLAIN = {HOLRRCV: HOLRR, LRRCV: LRR, KernelHOLRRCV: KernelHOLRR, KernelLRRCV: KernelLRR}
 FULL = {HOLRRCV: RLS, LRRCV: RLS, KernelHOLRRCV: KernelRLS, KernelLRRCV: KernelRLS}
@@ -41,11 +42,14 @@ def mixture(model, X, Y, w=None):
     parts = zip(model.stack_alphas_, model.stack_ranks_, model.stack_weights_, strict=True)
     for alpha, rank, weight in parts:
         if rank is None:
-            fit = FULL[type(model)](alpha=alpha, **params)
+            part = np.empty(Y.shape)
+            for one in np.unique(alpha):  # each output has the fit of its penalty
+                found = FULL[type(model)](alpha=one, **params).fit(X, Y, w).predict(X)
+                part = np.where(alpha == one, found, part)
         else:
             rank = rank if isinstance(model, (HOLRRCV, KernelHOLRRCV)) else rank[0]
-            fit = PLAIN[type(model)](rank=rank, alpha=alpha, **params)
-        out = out + weight * fit.fit(X, Y, w).predict(X)
+            part = PLAIN[type(model)](rank=rank, alpha=alpha, **params).fit(X, Y, w).predict(X)
+        out = out + weight * part
     return out
 
 
@@ -63,7 +67,6 @@ SHAPES = [(30, 5, (4,)), (30, 5, (3, 4)), (30, 5, (65, 2)), (40, 4, (120, 3)), (
           (12, 20, (3, 4)), (12, 20, (65, 2)), (30, 4, (3, 2, 3)), (40, 4, (80, 4))]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize(("n", "d0", "shape"), SHAPES, ids=str)
 @pytest.mark.parametrize(
     "model",
@@ -84,7 +87,6 @@ def test_the_final_model_is_the_mixture_of_separate_fits(model, n, d0, shape, we
     assert model.lower_bound_ <= model.objective_ * (1 + 1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize("make", [KernelHOLRRCV, KernelLRRCV])
 @pytest.mark.parametrize("more", [{}, {"landmarks": 8, "random_state": 0}], ids=str)
 @pytest.mark.parametrize("shape", [(3, 4), (65, 2)], ids=str)
@@ -95,22 +97,19 @@ def test_the_final_kernel_model_is_the_mixture_of_separate_fits(make, more, shap
     assert model.gamma_ == model.best_estimator_.gamma
 
 
-@pytest.mark.filterwarnings("ignore:The best penalty")
 @pytest.mark.parametrize("make", PLAIN)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_stack_and_its_best_single_model_have_the_same_best_index(make, seed):
     X, Y = noisy(25, 5, (4, 3), seed)
     stack, best = (make(ALPHAS, cv=4, selection=s).fit(X, Y) for s in ("stack", "min"))
-    for name in ("best_index_", "best_score_", "best_params_", "alpha_"):
+    for name in ("best_index_", "best_score_", "best_params_", "ridge_mse_", "null_mse_"):
         assert getattr(stack, name) == getattr(best, name)
     assert best.rank_ == best.best_params_["rank"]
-    assert best.held_out_mse_ == -best.best_score_
-    assert set(stack.stack_alphas_) <= set(ALPHAS)
-    low = [a for a, R in zip(stack.stack_alphas_, stack.stack_ranks_, strict=True) if R is not None]
-    assert len(set(low)) <= 3
-    for a, R in zip(stack.stack_alphas_, stack.stack_ranks_, strict=True):
-        if R is not None and a != stack.alpha_:
-            assert (R if len(R) > 1 else R[0]) == best.rank_
+    assert best.alpha_ == best.best_params_["alpha"]
+    if stack.choice_ != "ridge regression":
+        assert stack.alpha_ == best.alpha_
+    for alpha in stack.stack_alphas_:  # there is one penalty, besides those of single outputs
+        assert set(np.ravel(alpha)) <= set(ALPHAS) if np.ndim(alpha) else alpha == stack.alpha_
 
 
 def test_moments_of_the_folds_give_the_same_stack():
@@ -123,8 +122,10 @@ def test_moments_of_the_folds_give_the_same_stack():
 
 
 def test_a_stack_with_max_rank_mixes_smaller_ranks_at_one_penalty():
-    X, Y = noisy(30, 5, (4, 3))
+    X, Y = toy(30, noise=1.0, rank=1, shape=(4, 3))
     capped = HOLRRCV(ALPHAS, max_rank=(2, 3, 1), selection="stack").fit(X, Y)
+    assert capped.choice_ == "ranks"
+    assert None not in capped.stack_ranks_
     assert set(capped.stack_alphas_) == {capped.alpha_}
     assert capped.rank_ == capped.core_.shape
     assert all(R <= C for rank in capped.stack_ranks_ for R, C in zip(rank, (2, 3, 1), strict=True))
@@ -190,13 +191,19 @@ def test_errors_of_a_stack_are_in_the_units_of_the_data(scale):
         assert_allclose(found / scale / scale, expected, rtol=1e-8)
 
 
-def test_files_keep_a_stack(tmp_path):
-    X, Y = noisy(30, 5, (4, 3))
-    model = HOLRRCV(ALPHAS, selection="stack").fit(X, Y)
+@pytest.mark.parametrize("way", ["ridge regression", "ranks", "ranks and penalties of outputs"])
+def test_files_keep_a_stack(tmp_path, way):
+    models = (HOLRRCV(ALPHAS).fit(*noisy(30, 5, (4, 3), seed)) for seed in range(20))
+    model = next(model for model in models if model.choice_ == way)
+    X = noisy(30, 5, (4, 3))[0]
     model.save(tmp_path / "model.holrr")
     again = holrr.load(tmp_path / "model.holrr")
     assert_allclose(again.predict(X), model.predict(X), rtol=0, atol=0)
     assert again.stack_ranks_ == model.stack_ranks_
+    for found, expected in zip(again.stack_alphas_, model.stack_alphas_, strict=True):
+        assert_array_equal(found, expected)
+    assert again.choice_ == model.choice_
+    assert again.cv_results_["ways"] == model.cv_results_["ways"]
     assert again.rank_ == model.rank_
 
 
@@ -232,20 +239,47 @@ def test_a_stack_does_not_depend_on_the_order_of_penalties_or_folds(make):
 
 
 @pytest.mark.parametrize("make", PLAIN)
-def test_a_stack_does_not_depend_on_permutations_and_rotations(make):
-    """Inputs and outputs in another order; rotations of inputs and of output modes."""
-    X, Y = noisy(30, 5, (4, 3))
+@pytest.mark.parametrize("seed", range(4))
+def test_a_stack_does_not_depend_on_permutations(make, seed):
+    """Inputs, outputs and modes in another order; rotations of inputs."""
+    X, Y = noisy(30, 5, (4, 3), seed)
     rng = np.random.default_rng(0)
-    plain = make(ALPHAS, cv=KFold(5)).fit(X, Y).predict(X)
+    model = make(ALPHAS, cv=KFold(5)).fit(X, Y)
+    plain = model.predict(X)
     columns, rows = rng.permutation(5), rng.permutation(4)
-    found = make(ALPHAS, cv=KFold(5)).fit(X[:, columns], Y[:, rows]).predict(X[:, columns])
-    assert_allclose(found, plain[:, rows], rtol=1e-7, atol=1e-8)
-    turned = make(ALPHAS, cv=KFold(5)).fit(X, Y.transpose(0, 2, 1)).predict(X)
-    assert_allclose(turned, plain.transpose(0, 2, 1), rtol=1e-7, atol=1e-8)
-    Q, U, V = (np.linalg.qr(rng.normal(size=(n, n)))[0] for n in (5, 4, 3))
-    rotated = np.einsum("nij,ik,jl->nkl", Y, U, V)
-    found = make(ALPHAS, cv=KFold(5)).fit(X @ Q, rotated).predict(X @ Q)
-    assert_allclose(found, np.einsum("nij,ik,jl->nkl", plain, U, V), rtol=1e-7, atol=1e-8)
+    moved = make(ALPHAS, cv=KFold(5)).fit(X[:, columns], Y[:, rows])
+    assert_allclose(moved.predict(X[:, columns]), plain[:, rows], rtol=1e-7, atol=1e-8)
+    turned = make(ALPHAS, cv=KFold(5)).fit(X, Y.transpose(0, 2, 1))
+    assert_allclose(turned.predict(X), plain.transpose(0, 2, 1), rtol=1e-7, atol=1e-8)
+    Q = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    rotated = make(ALPHAS, cv=KFold(5)).fit(X @ Q, Y)
+    assert_allclose(rotated.predict(X @ Q), plain, rtol=1e-7, atol=1e-8)
+    for other in (moved, turned, rotated):
+        assert other.choice_ == model.choice_
+        for name in ("held_out_mse_", "ridge_mse_"):
+            assert_allclose(getattr(other, name), getattr(model, name), rtol=1e-8)
+
+
+@pytest.mark.parametrize("make", PLAIN)
+def test_mixtures_of_ranks_do_not_depend_on_rotations_of_outputs(make):
+    """Penalties of single outputs do."""
+    n_compared = 0
+    for seed in range(8):
+        X, Y = noisy(30, 5, (4, 3), seed)
+        rng = np.random.default_rng(seed)
+        U, V = (np.linalg.qr(rng.normal(size=(n, n)))[0] for n in (4, 3))
+        rotated = np.einsum("nij,ik,jl->nkl", Y, U, V)
+        plain, found = (make(ALPHAS, cv=KFold(5)).fit(X, A) for A in (Y, rotated))
+        assert plain.best_index_ == found.best_index_
+        assert_allclose(found.ridge_mse_, plain.ridge_mse_, rtol=1e-9)
+        errors = [model.cv_results_["ways_mse"][:2] for model in (plain, found)]
+        assert_allclose(*errors, rtol=1e-8)
+        if "ranks and penalties of outputs" not in (plain.choice_, found.choice_):
+            assert found.choice_ == plain.choice_
+            expected = np.einsum("nij,ik,jl->nkl", plain.predict(X), U, V)
+            assert_allclose(found.predict(X), expected, rtol=1e-7, atol=1e-8)
+            n_compared += 1
+    assert n_compared >= 3
 
 
 @pytest.mark.parametrize("make", PLAIN)
@@ -274,22 +308,32 @@ def test_memory_that_caps_the_ranks_leaves_ridge_regression_among_the_parts(shap
     assert_allclose(model.predict(X), mixture(model, X, Y), rtol=1e-8, atol=1e-8)
 
 
-def test_the_repr_of_a_stack_lists_its_models(tmp_path):
-    X, Y = noisy(30, 5, (4, 3))
-    model = HOLRRCV(ALPHAS)
-    assert "stack" not in repr(model)
-    model.fit(X, Y)
-    line = repr(model).splitlines()[-1]
-    assert line.startswith(f"# stack of {len(model.stack_weights_)} models: ")
-    assert f"at alpha={model.stack_alphas_[0]:.3g}" in line
+def test_the_repr_of_a_search_says_what_was_chosen():
+    models = [HOLRRCV(ALPHAS).fit(*noisy(30, 5, (4, 3), seed)) for seed in range(20)]
+    for model in models:
+        line = repr(model).splitlines()[-1]
+        if model.choice_ == "ridge regression":
+            end = f"at alpha={model.alpha_:.3g}; no mixture has a lower error"
+            assert line == f"# ridge regression {end}"
+        else:
+            n, alpha = len(model.stack_weights_), f"{model.alpha_:.3g}"
+            assert line.startswith(f"# mixture of {n} models at alpha={alpha}: ")
+    model = next(model for model in models if model.choice_ == "ranks")
+    assert "# " not in repr(HOLRRCV(ALPHAS))
+    assert "# " not in repr(HOLRRCV(ALPHAS, selection="min").fit(*noisy(30, 5, (4, 3))))
     assert eval(repr(model), {"HOLRRCV": HOLRRCV, "array": np.array}).get_params()["cv"] == 5
-    assert "stack of" in model._repr_mimebundle_()["text/html"]
-    assert "stack" not in repr(HOLRRCV(ALPHAS, selection="min").fit(X, Y)).replace("selection", "")
+    assert "mixture of" in model._repr_mimebundle_()["text/html"]
+    model.alpha_ = 1.0
     model.stack_weights_ = np.array([0.996, 0.0035, 0.0005])  # the latter are 0 %
-    model.stack_ranks_, model.stack_alphas_ = [(2, 2, 2), None, None], np.array([1.0, 2.0, 3.0])
-    assert repr(model).endswith("# stack of 3 models: 100% rank (2, 2, 2) at alpha=1")
+    model.stack_ranks_, model.stack_alphas_ = [(2, 2, 2), None, None], [1.0, 1.0, np.ones((4, 3))]
+    assert repr(model).endswith("# mixture of 3 models at alpha=1: 100% rank (2, 2, 2)")
     model.stack_weights_ = np.array([0.991, 0.0045, 0.0045])
-    assert repr(model).endswith("# stack of 3 models: 99% rank (2, 2, 2) at alpha=1, 1% in 2 more")
+    assert repr(model).endswith(
+        "# mixture of 3 models at alpha=1: 99% rank (2, 2, 2), 1% in 2 more"
+    )
+    model.stack_weights_ = np.array([0.5, 0.25, 0.125])
+    shown = "50% rank (2, 2, 2), 25% ridge, 12% ridge with a penalty for each output, 12% the mean"
+    assert repr(model).endswith(f"# mixture of 3 models at alpha=1: {shown}")
 
 
 @pytest.mark.parametrize("make", PLAIN)
@@ -304,43 +348,3 @@ def test_pure_noise_is_predicted_as_well_as_by_the_mean(make):
         ratios.append(errors[0] / errors[1])
     assert np.mean(ratios) < 1.01
     assert max(ratios) < 1.03
-
-
-def held_out_parts(model, X, Y, splits):
-    """Held-out residuals of separate fits of the parts of a stack, and of the mean, last."""
-    found = []
-    for train, test in splits:
-        one = []
-        for alpha, rank in zip(model.stack_alphas_, model.stack_ranks_, strict=True):
-            gamma = {"kernel": "rbf", "gamma": model.gamma_} if hasattr(model, "gamma_") else {}
-            if rank is None:
-                fit = FULL[type(model)](alpha=alpha, **gamma)
-            else:
-                full = isinstance(model, (HOLRRCV, KernelHOLRRCV))
-                rank = rank if full else rank[0]
-                fit = PLAIN[type(model)](rank=rank, alpha=alpha, **gamma)
-            one.append(fit.fit(X[train], Y[train]).predict(X[test]) - Y[test])
-        one.append(Y[train].mean(axis=0) - Y[test])
-        found.append(np.stack([np.ravel(R) / np.sqrt(Y[test].size) for R in one], axis=1))
-    return np.concatenate(found) / np.sqrt(len(splits))
-
-
-@pytest.mark.filterwarnings("ignore:The best penalty")
-@pytest.mark.parametrize("make", PLAIN)
-@pytest.mark.parametrize(("n", "d0", "shape"), [(60, 5, (4, 3)), (40, 50, (3, 4)), (60, 4, (6,))])
-def test_the_weights_of_a_stack_are_nearly_the_best_for_its_held_out_residuals(make, n, d0, shape):
-    """Those of the least squares on the simplex, which has seen all of the residuals."""
-    X, Y = noisy(n, d0, shape)
-    splits = list(KFold(5).split(X))
-    kernels = {"gammas": [0.01, 0.1]} if make in (KernelHOLRRCV, KernelLRRCV) else {}
-    model = make(ALPHAS, cv=splits, selection="stack", **kernels).fit(X, Y)
-    A = held_out_parts(model, X, Y, splits)
-    weights = np.append(model.stack_weights_, 1 - model.stack_weights_.sum())
-    error = np.sum((A @ weights) ** 2)
-    big = 1e4 * np.linalg.norm(A)  # so that the weights add up to one
-    best = nnls(np.vstack([A, np.full(A.shape[1], big)]), np.append(np.zeros(len(A)), big))[0]
-    least = np.sum((A @ best) ** 2)
-    assert least <= error * (1 + 1e-6)
-    assert error <= 1.005 * least
-    assert least <= model.held_out_mse_ * (1 + 1e-6)
-    assert model.held_out_mse_ <= 1.05 * least

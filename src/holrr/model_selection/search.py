@@ -755,7 +755,8 @@ def or_full_rank(
         return choice
     structure = options.structure(full_rank(problems, problems.shape[0], len(grid.caps)))
     alpha = float(surface.alphas[best[1]])
-    return Choice(choice.index, int(best[0]), alpha, structure, ridge, choice.single_error)
+    crossed = crossed_ridge(surface.fold_ridge, groups_of(problems.shared))
+    return Choice(choice.index, int(best[0]), alpha, structure, crossed, choice.single_error)
 
 
 def single_choice(
