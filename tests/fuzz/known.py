@@ -115,6 +115,20 @@ KNOWN = [
         Shown("RLSCV(", ("few_samples",), 0, "constant_input_added"),
     ),
     Known(
+        "intervals from moments of folds count rows of weight zero",
+        lambda case, relation, reason: (
+            relation == "rows_of_weight_zero_left_out"
+            and case.source == "fold moments"
+            and about(reason, "lower ", "upper ")
+        ),
+        Shown(
+            "RLSCV(",
+            ("rows_without_weight", "moments_of_folds"),
+            1,
+            "rows_of_weight_zero_left_out",
+        ),
+    ),
+    Known(
         "deviations of kernel searches depend on rounding where the Gram matrix is nearly singular",
         lambda case, relation, reason: (
             case.kernel
