@@ -168,9 +168,17 @@ KNOWN = [
     Known(
         "deviations of fits that interpolate the samples are rounding errors",
         lambda case, relation, reason: (
-            case.param("alpha") == 0
-            and weighted(case) <= case.X.shape[1] + case.param("fit_intercept")
-            and about(reason, *UNCERTAIN)
+            (
+                case.param("alpha") == 0
+                and weighted(case) <= case.X.shape[1] + case.param("fit_intercept")
+                and about(reason, *UNCERTAIN)
+            )
+            or (  # their units are the noise of training residuals
+                case.row.searches
+                and wide(case)
+                and about(reason, "simultaneous")
+                and size_of(reason) < 1e-4
+            )
         ),
         Shown(
             "RLS(alpha=0, fit_intercept=False)",
