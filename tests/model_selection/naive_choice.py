@@ -236,7 +236,9 @@ class NaiveChoice:
             ranks = [r, *everything["ranks"]]
         errors = [ridge[k, a]] if self.mixes_ridge else []
         different = []  # the smallest rank of each model, without ridge regression
-        for i in sorted(set(ranks), key=lambda i: (self.n_parameters.ravel()[i], sum(all_ranks[i]))):
+        for i in sorted(
+            set(ranks), key=lambda i: (self.n_parameters.ravel()[i], sum(all_ranks[i]))
+        ):
             if all(abs(mean[k, a, i] - error) > 1e-9 * error for error in errors):
                 errors.append(mean[k, a, i])
                 different.append(i)

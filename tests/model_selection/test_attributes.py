@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 from naive_choice import crossed, first_least
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from naive_choice import WAYS, NaiveChoice, first_least
+from naive_choice import WAYS, NaiveChoice
 from numpy.testing import assert_allclose
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 

@@ -329,7 +329,9 @@ def test_the_repr_of_a_search_says_what_was_chosen():
     model.stack_ranks_, model.stack_alphas_ = [(2, 2, 2), None, None], [1.0, 1.0, np.ones((4, 3))]
     assert repr(model).endswith("# mixture of 3 models at alpha=1: 100% rank (2, 2, 2)")
     model.stack_weights_ = np.array([0.991, 0.0045, 0.0045])
-    assert repr(model).endswith("# mixture of 3 models at alpha=1: 99% rank (2, 2, 2), 1% in 2 more")
+    assert repr(model).endswith(
+        "# mixture of 3 models at alpha=1: 99% rank (2, 2, 2), 1% in 2 more"
+    )
     model.stack_weights_ = np.array([0.5, 0.25, 0.125])
     shown = "50% rank (2, 2, 2), 25% ridge, 12% ridge with a penalty for each output, 12% the mean"
     assert repr(model).endswith(f"# mixture of 3 models at alpha=1: {shown}")
