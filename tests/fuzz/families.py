@@ -341,9 +341,7 @@ def projections_onto_hulls(rng) -> None:
     if rng.uniform() < 0.3:
         A = np.cumsum(A, axis=1)
     unit = 10.0 ** rng.uniform(-60, 60)
-    B, w = (unit * A).T @ (unit * A), np.ones(1)
-    for k in range(2, m + 1):
-        w = least_in_hull(B[:k, :k], np.r_[w, 0.0])
+    w = least_in_hull((unit * A).T @ (unit * A))
     lower, upper = least_mixture(A)
     assert w.min() >= 0
     assert_allclose(w.sum(), 1.0, rtol=1e-9)
@@ -355,7 +353,8 @@ def projections_onto_hulls(rng) -> None:
 def stacks(rng) -> None:
     """A stack is the weighted sum of its models, and its error that of its held-out predictions.
 
-    These are mixtures, too, so that no fold has a smaller error than its best one.
+    The predictions of each output are mixtures, too, so that no fold has a smaller error than the
+    best mixtures of its outputs.
     """
     n, d0 = int(rng.integers(12, 24)), int(rng.integers(1, 4))
     shape = tuple(int(d) for d in rng.integers(1, 4, size=rng.integers(1, 3)))
@@ -387,8 +386,8 @@ def stacks(rng) -> None:
             for index in np.ndindex(*model.cv_results_["mean_mse"].shape[1:]):
                 one = HOLRR(tuple(i + 1 for i in index), alpha).fit(X[train], Y[train])
                 every.append(one.predict(X[test]) - Y[test])
-        columns = np.stack([residual.ravel() for residual in every], axis=1)
-        least.append(least_mixture(columns)[0] / len(columns))
+        each = [[residual[(slice(None), *at)] for residual in every] for at in np.ndindex(*shape)]
+        least.append(sum(least_mixture(np.stack(one, axis=1))[0] for one in each) / Y[test].size)
     assert_allclose(model.held_out_mse_, np.mean(errors), rtol=1e-9, atol=1e-14 * size**2)
     assert model.held_out_mse_ >= np.mean(least) - 1e-7 * size**2
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from naive_choice import crossed
 from paired import KINDS, POWERS, SOURCES, Case, quiet
 from sklearn.base import clone
 
@@ -224,10 +225,14 @@ def permuted_inputs(case: Case, rng: Rng) -> Other:
         and case.own is None
         and case.alpha_of is None
         and not case.param("alpha_per_output")
+        and not case.stacks
     )
 )
 def rotated_outputs(case: Case, rng: Rng) -> Other:
-    """Along one mode; uncertainties belong to outputs, and not to directions of outputs."""
+    """Along one mode; uncertainties belong to outputs, and not to directions of outputs.
+
+    So do penalties of outputs, which are mixed with ranks.
+    """
     mode = int(rng.integers(len(case.shape)))
     R = reference.random_orthonormal(rng, case.shape[mode], case.shape[mode])
     Y = reference.mode_product(case.Y, R, 1 + mode)
@@ -713,8 +718,8 @@ def folds_of(case: Case, model: Any) -> list[tuple[np.ndarray, np.ndarray, np.nd
     return [(a, b, w) for a, b in case.splits if w[a].any() and w[b].any()]
 
 
-def error_of(case: Case, predicted: Any, train: Any, test: Any, w: np.ndarray) -> float:
-    """Mean squared error over what is observed in the fold, and in its training samples."""
+def error_of(case: Case, predicted: Any, train: Any, test: Any, w: np.ndarray) -> np.ndarray:
+    """Parts of the outputs in the mean squared error of what is observed in a fold."""
     each = np.ones(case.shape)
     for mode, v in enumerate(case.output_weight or []):
         if v is not None:
@@ -722,7 +727,12 @@ def error_of(case: Case, predicted: Any, train: Any, test: Any, w: np.ndarray) -
     known = ~np.isnan(case.Y[test]) & ~np.isnan(case.Y[train][w[train] > 0]).all(axis=0)
     share = np.where(known, w[test].reshape(-1, *(1,) * len(case.shape)) * each, 0.0)
     gaps = np.where(share > 0, case.Y[test] - predicted, 0.0) / case.scale
-    return float((share * gaps**2).sum() / share.sum()) * case.scale**2
+    return (share * gaps**2).sum(axis=0) / share.sum() * case.scale**2
+
+
+def crossed_error(case: Case, model: Any, errors: Any) -> float:
+    """Error of models of shape (n_folds, ...) that are chosen without the held-out samples."""
+    return crossed(np.asarray(errors), [(a, b[w[b] > 0]) for a, b, w in folds_of(case, model)])
 
 
 def plainly(case: Case) -> bool:
@@ -742,14 +752,44 @@ def plainly(case: Case) -> bool:
         plainly(case) and not case.stacks and not (case.incomplete and case.block_of is not None)
     )
 )
-def held_out_error_is_brute_force(fitted: Fitted, rng: Rng) -> None:
+def held_out_errors_are_brute_force(fitted: Fitted, rng: Rng) -> None:
+    """That of the chosen model, and that of models which are chosen without each fold."""
     case, model = fitted.case, fitted.model
-    errors = [one_error(case, model.best_estimator_, *fold) for fold in folds_of(case, model)]
     tol = max(case.tol, 1e-4 if case.searches_blocks else 0)
-    near("held_out_mse_", model.held_out_mse_, np.mean(errors), tol, case.scale**2)
+    if case.param("alpha_per_output"):
+        return
+    folds = folds_of(case, model)
+    errors = [one_error(case, model.best_estimator_, *fold).sum() for fold in folds]
+    near("best_score_", -model.best_score_, np.mean(errors), tol, case.scale**2)
+    expected = -model.best_score_
+    if case.param("selection") != "1se" or case.full_rank:
+        expected = crossed_error(case, model, model.cv_results_["fold_mse"])
+    near("held_out_mse_", model.held_out_mse_, expected, tol, case.scale**2)
 
 
-def one_error(case: Case, estimator: Any, train: Any, test: Any, w: Any, **params: Any) -> float:
+@check(
+    lambda case: (
+        plainly(case)
+        and bool(case.param("alpha_per_output"))
+        and case.param("alphas") is not None
+        and case.block_of is None
+    )
+)
+def held_out_errors_of_outputs_are_brute_force(fitted: Fitted, rng: Rng) -> None:
+    """Each output has the penalty of least error in the folds without the held-out samples."""
+    case, model = fitted.case, fitted.model
+    fit = clone(model.best_estimator_)
+    folds, alphas = folds_of(case, model), model.alphas_
+    errors = np.array(
+        [[one_error(case, fit, *fold, alpha=float(a)) for a in alphas] for fold in folds]
+    )
+    each = [crossed_error(case, model, errors[(..., *at)]) for at in np.ndindex(*case.shape)]
+    near("held_out_mse_", model.held_out_mse_, np.sum(each), case.tol, case.scale**2)
+
+
+def one_error(
+    case: Case, estimator: Any, train: Any, test: Any, w: Any, **params: Any
+) -> np.ndarray:
     one = clone(estimator)
     plain = {"loss": "squared", "refine": False, **params}
     one.set_params(**{name: v for name, v in plain.items() if name in one.get_params()})
@@ -768,7 +808,7 @@ def null_error_is_brute_force(fitted: Fitted, rng: Rng) -> None:
         seen = np.where(np.isnan(case.Y[train]), 0.0, w[train].reshape(-1, *(1,) * len(case.shape)))
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = (seen * np.nan_to_num(case.Y[train])).sum(axis=0) / seen.sum(axis=0)
-        errors.append(error_of(case, mean, train, test, w))
+        errors.append(error_of(case, mean, train, test, w).sum())
     near("null_mse_", fitted.model.null_mse_, np.mean(errors), min(case.tol, 1e-4), case.scale**2)
 
 
@@ -788,18 +828,14 @@ def ridge_error_is_brute_force(fitted: Fitted, rng: Rng) -> None:
     shared = {
         name: value
         for name, value in model.best_estimator_.get_params().items()
-        if name in one.get_params() and name != "alpha"
+        if name in one.get_params() and name not in ("alpha", "loss")
     }
     errors = [
-        np.mean(
-            [
-                one_error(case, one, *fold, **{**shared, "alpha": float(alpha), "loss": "squared"})
-                for fold in folds_of(case, model)
-            ]
-        )
-        for alpha in model.alphas_
+        [one_error(case, one, *fold, **shared, alpha=float(alpha)).sum() for alpha in model.alphas_]
+        for fold in folds_of(case, model)
     ]
-    near("ridge_mse_", model.ridge_mse_, min(errors), case.tol, case.scale**2)
+    expected = crossed_error(case, model, errors)
+    near("ridge_mse_", model.ridge_mse_, expected, case.tol, case.scale**2)
 
 
 # ---------------------------------------------------------------- all of them

@@ -28,6 +28,7 @@ from holrr.datasets import make_tensor_regression
 from holrr.streaming import memory_budget
 
 ALPHAS = [0.1, 1.0, 10.0, 100.0]
+WITH_OUTPUTS = "ranks and penalties of outputs"
 quiet = pytest.mark.filterwarnings("ignore:The best penalty")
 
 
@@ -93,11 +94,14 @@ def test_the_final_model_is_the_chosen_one_fitted_to_all_data(make_data):
     ],
     ids=["LRRCV", "HOLRRCV"],
 )
-def test_the_final_model_of_a_stack_is_the_mixture_fitted_to_all_data(make_data, make, final):
-    X, Y = make_data()
-    model = make(ALPHAS).fit(X, Y)
+@pytest.mark.parametrize("way", ["ridge regression", "ranks", WITH_OUTPUTS])
+def test_the_final_model_of_a_stack_is_the_mixture_fitted_to_all_data(make_data, make, final, way):
+    problems = (make_data(noise=noise, seed=seed) for noise in (1.0, 4.0) for seed in range(9))
+    fits = ((X, Y, make(ALPHAS).fit(X, Y)) for X, Y in problems)
+    X, Y, model = next(fit for fit in fits if fit[2].choice_ == way)
     parts = list(zip(model.stack_alphas_, model.stack_ranks_, model.stack_weights_, strict=True))
-    assert len(parts) > 1
+    assert len(parts) > 1 or way == "ridge regression"
+    assert any(np.ndim(alpha) for alpha, _, _ in parts) == (way == WITH_OUTPUTS)
     coef, intercept = 0.0, (1 - model.stack_weights_.sum()) * Y.mean(axis=0)
     for alpha, rank, weight in parts:
         rank = rank if rank is None or make is not LRRCV else rank[0]
