@@ -182,10 +182,9 @@ def best_of(
     ridge = surface.fold_ridge[folds].mean(axis=0)
     full = float(ridge[candidate, place]) if mixes_ridge else math.nan
     best = tuple(i + 1 for i in rank)
-    if like is not None and (candidate, place) == (like.candidate, like.place):
-        ranks = tuple(dict.fromkeys((best, *like.ranks)))
-    else:
-        ranks = path_of_ranks(errors, n_parameters, best, full)
+    is_like = like is not None and (candidate, place) == (like.candidate, like.place)
+    others = like.ranks if like is not None and is_like else None
+    ranks = path_of_ranks(errors, n_parameters, best, full, others)
     least = np.unravel_index(int(np.argmin(ridge)), ridge.shape)
     common = int(np.argmin(ridge[candidate]))
     return Best(folds, candidate, place, ranks, tuple(map(int, least)), common)

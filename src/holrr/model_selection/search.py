@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Integral
 from operator import ge
@@ -121,7 +121,7 @@ class SearchOptions:
     fit_intercept: bool = True
     named_candidates: bool = False
     by_output: bool = False
-    ways: tuple[str, ...] = tuple(WAYS)
+    ways: Sequence[str] = field(default_factory=lambda: tuple(WAYS))
     groups: Any = None
 
     @property

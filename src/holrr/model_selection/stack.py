@@ -63,7 +63,11 @@ BY_OUTPUT, MEAN = Part(None, None), Part(None, ())
 
 
 def path_of_ranks(
-    errors: np.ndarray, n_parameters: np.ndarray, best: Index, full: float = math.nan
+    errors: np.ndarray,
+    n_parameters: np.ndarray,
+    best: Index,
+    full: float = math.nan,
+    others: Sequence[Index] | None = None,
 ) -> tuple[Index, ...]:
     """Return the best rank and, for a few ranks of each mode, the best rank with this one.
 
@@ -78,9 +82,11 @@ def path_of_ranks(
     full : float, optional
         Error of ridge regression at this penalty. Ranks with the same error are left out, since
         they are ridge regression.
+    others : sequence of ranks, optional
+        Other ranks that are mixed. By default, they are chosen by `errors`.
     """
-    ranks = [best]
-    for mode, size in enumerate(_distinct_sizes(errors.shape)):
+    ranks = [best] if others is None else [best, *others]
+    for mode, size in enumerate(_distinct_sizes(errors.shape) if others is None else ()):
         away = tuple(i for i in range(errors.ndim) if i != mode)
         there = 1 + np.flatnonzero(np.isfinite(errors).any(axis=away))
         there = there[there <= max(size, there[0])]
