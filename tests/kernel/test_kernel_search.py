@@ -400,5 +400,6 @@ def test_full_rank_is_a_candidate_whatever_the_memory(make, shape, selection, sm
     assert_allclose(capped.predict(X), total, rtol=0, atol=1e-6)
     lower, upper = capped.predict_interval(X, 0.9)
     assert np.all(lower < upper)
-    by_user = clone(model).set_params(max_rank=2).fit(X, Y)
+    with pytest.warns(UserWarning, match="max_rank limits the ranks"):
+        by_user = clone(model).set_params(max_rank=2, selection="min").fit(X, Y)
     assert np.max(by_user.rank_) <= 2

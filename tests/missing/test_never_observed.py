@@ -172,7 +172,7 @@ def test_held_out_errors_of_the_choice_are_over_observed_outputs(mask):
     assert_allclose(-search.best_score_, np.mean(errors), rtol=1e-9)
     ridge = RLSCV([0.1, 1.0], cv=3, missing="ignore").fit(X, Y)
     assert_allclose(search.null_mse_, ridge.null_mse_, rtol=1e-9)
-    assert_allclose(search.ridge_mse_, -ridge.best_score_, rtol=1e-9)
+    assert_allclose(search.ridge_mse_, ridge.held_out_mse_, rtol=1e-9)
     assert_allclose(search.predict(X), model.fit(X, Y).predict(X), atol=1e-9)
 
 

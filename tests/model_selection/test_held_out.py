@@ -324,7 +324,7 @@ def test_held_out_predictions_of_a_robust_search_have_the_weights_of_the_fit():
     assert model.robust_weight_[3] < 0.5
     found = model.held_out_predictions(X, Y)
     error = mean_of_folds(found, Y, list(KFold(3).split(X)), model.robust_weight_)
-    assert error == pytest.approx(model.held_out_mse_, rel=1e-9)
+    assert error == pytest.approx(-model.best_score_, rel=1e-9)
 
 
 # ---------------------------------------------------------------- labels and array libraries

@@ -44,7 +44,7 @@ TIE = 1e-10
 DATA = 1e-10
 # What a search chooses, the errors by which it is judged, and what does not depend on its choice.
 CHOICE = ("best_rank", "alpha_", "kernel", "gamma", "input_rank_", "own")
-ERRORS = ("error_at_choice", "best_error", "held_out_mse_")
+ERRORS = ("error_at_choice", "best_error")
 ALWAYS = ("scale_X", "scale_Y", "null_mse_", "dtype", "fit")
 # Results that are zero up to rounding where a fit interpolates, as multiples of the scale of y.
 SQUARES = (*ERRORS, "ridge_mse_", "null_mse_", "objective_", "lower_bound_")
@@ -223,9 +223,7 @@ def compare(
     chosen = [name for name in CHOICE if name in changes]
     always = beyond([name for name in ALWAYS if name in changes], tol)
     if iterative:
-        worse_error = judged(
-            case, "held_out_mse_" if "held_out_mse_" in old else "error_at_choice", old, new
-        )
+        worse_error = judged(case, "error_at_choice", old, new)
         same = not beyond(chosen, LOOSE) and not improved("error_at_choice", case, old, new)
         return (
             always

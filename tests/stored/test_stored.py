@@ -65,6 +65,12 @@ def test_fifty_digits_agree_with_double_precision_where_that_is_enough(name):
     np.testing.assert_allclose(predicted.reshape(expected.shape), expected, atol=1e-8)
 
 
+def compared(case, found):
+    """Results that deviate, without errors that are cross-fitted since."""
+    crossed = ("held_out_mse_", "ridge_mse_")
+    return [d.result for d in compare(case, found) if d.result not in crossed]
+
+
 @pytest.mark.parametrize("estimator", ["RLS", "HOLRR", "LRRCV", "KernelRLS"])
 @pytest.mark.parametrize("change", [1e-7, -1e-6])
 def test_a_change_of_one_entry_is_a_deviation_of_a_direct_fit(estimator, change):
@@ -73,14 +79,14 @@ def test_a_change_of_one_entry_is_a_deviation_of_a_direct_fit(estimator, change)
             c["estimator"] == estimator and is_exact(c) and "intercept=no" not in c["features"]
         )
     )
-    assert compare(case, found) == []
+    assert compared(case, found) == []
     for name in ("predict", "intercept_"):
         wrong = copy.deepcopy(found)
         entries = np.atleast_1d(wrong[name])
         place = np.flatnonzero(np.isfinite(entries))[-1]
         entries.flat[place] += change * np.nanmax(np.abs(entries))
         wrong[name] = entries.reshape(np.shape(found[name]))
-        assert [d.result for d in compare(case, wrong)] == [name]
+        assert compared(case, wrong) == [name]
 
 
 def test_a_change_of_one_entry_of_a_long_array_is_a_deviation():
@@ -118,9 +124,9 @@ def test_a_search_may_choose_differently_only_where_errors_are_equal():
         )
     )
     other = found | {"best_rank": found["best_rank"] + 1, "predict": found["predict"] * 1.1}
-    assert compare(case, other) == []
-    larger = other | {"held_out_mse_": found["held_out_mse_"] * (1 + 1e-8)}
-    assert [d.result for d in compare(case, larger)] == ["choice"]
+    assert compared(case, other) == []
+    larger = other | {"error_at_choice": found["error_at_choice"] * (1 + 1e-8)}
+    assert compared(case, larger) == ["choice"]
 
 
 def test_errors_and_missing_results_are_deviations():

@@ -46,6 +46,7 @@ from ..model_selection.search import (
     Surface,
     coefficient_prior,
     compute_surface,
+    crossed_error,
     crossed_ridge,
     default_penalties,
     fold_residuals,
@@ -318,9 +319,13 @@ def _search_ridge(
     else:
         surface, alphas = refined(compute, alphas)
     warn_at_edge(surface, alphas, "alphas")
-    results = results_of(surface.supported(), problems.shape, options)
+    surface = surface.supported()
+    results = results_of(surface, problems.shape, options)
+    results["ridge_mse"] = crossed_ridge(surface.fold_mse, groups_of(problems.shared))
     index = select(results, options.selection, problems.n_folds)
     choice = single_choice(index, results, options, float(results["mean_mse"][index]))
+    if options.selection == "min":
+        choice = replace(choice, error=results["ridge_mse"])
     alpha = scaled_alpha(choice.alpha, problems.x_unit)
     imputed = some.impute([source.completed_by_ridge(k, alpha) for k in numbers])
     return _Chosen(imputed, results, choice)
@@ -406,7 +411,12 @@ def _search_ranks(
         return _Chosen(imputed, results, single)
     stack = mixed(imputed, found, single, results, replace(options, ways=("ranks",)))
     stack = replace(stack, error=_exact_error(some, imputed, visited[best].imputed, stack))
-    if not stack.error < visited[best].errors.mean():
+    # The best single rank is judged by the errors that chose it. Cross-fitting raises its error as
+    # much as on the surface of imputed outputs.
+    crossed = crossed_error(found, groups_of(imputed.shared)) / float(
+        np.nanmin(results["mean_mse"])
+    )
+    if not stack.error < max(crossed, 1.0) * visited[best].errors.mean():
         return _Chosen(imputed, results, single)
     return _Chosen(imputed, results, stack, (single.structure, single.alpha))
 
