@@ -92,14 +92,36 @@ def both(model, X, Y, all_surfaces):
     return full, clone(model).fit(X, Y)
 
 
+def has_choices_of_folds(pruned, full):
+    """Whether all penalties that folds choose without one of them are computed."""
+    if pruned.selection == "1se":  # all folds have the same model
+        return True
+    errors, known = full.cv_results_["fold_mse"], computed(pruned)
+    for fold in range(len(errors)):
+        mean = np.delete(errors, fold, axis=0).mean(axis=0)
+        best = np.unravel_index(mean.argmin(), mean.shape)
+        if not known[best[: known.ndim]]:
+            return False
+    return True
+
+
 def assert_same_choice(pruned, full):
     assert computed(full).all()
     assert not computed(pruned).all()
     assert pruned.best_index_ == full.best_index_
     assert pruned.best_params_ == full.best_params_
     assert_array_equal(pruned.alphas_, full.alphas_)
-    for name in ("best_score_", "held_out_mse_", "null_mse_", "ridge_mse_", "noise_"):
+    for name in ("best_score_", "null_mse_", "ridge_mse_"):
         assert_allclose(getattr(pruned, name), getattr(full, name), rtol=1e-9)
+    # Folds may choose a penalty that is not computed, since it is not the best one of all folds.
+    if has_choices_of_folds(pruned, full):
+        for name in ("held_out_mse_", "noise_"):
+            assert_allclose(getattr(pruned, name), getattr(full, name), rtol=1e-9)
+    elif pruned.selection == "min":
+        n_folds = len(pruned.cv_results_["fold_mse"])
+        splits = list(KFold(n_folds).split(np.empty(100)))
+        expected = crossed(pruned.cv_results_["fold_mse"], splits)
+        assert_allclose(pruned.held_out_mse_, expected, rtol=1e-12)
     assert pruned.cv_results_.keys() - full.cv_results_.keys() == {"screened_mse"}
     for name in ("mean_mse", "std_mse", "fold_mse"):
         ours, theirs = pruned.cv_results_[name], full.cv_results_[name]
@@ -112,11 +134,28 @@ def assert_same_choice(pruned, full):
 @pytest.mark.parametrize("name", ["tall", "wide", "matrices", "kernels"])
 def test_every_selection_makes_the_choice_of_a_search_over_all(name, selection, all_surfaces):
     make_model, shape, parameters = PROBLEMS[name]
-    X, Y = make(*shape, seed=2)
+    X, Y = make(*shape, seed=5 if name == "tall" else 2)
     model = make_model(**parameters, cv=3, selection=selection)
     full, pruned = both(model, X, Y, all_surfaces)
     assert_same_choice(pruned, full)
+    assert has_choices_of_folds(pruned, full)
     assert_allclose(pruned.predict(X), full.predict(X), atol=1e-8 * np.abs(Y).max())
+    if selection == "stack":
+        assert pruned.choice_ == full.choice_
+        ways = (model.cv_results_["ways_mse"] for model in (pruned, full))
+        assert_allclose(*ways, rtol=1e-9)
+
+
+def test_the_best_single_model_is_that_of_a_search_over_all_if_folds_choose_others(all_surfaces):
+    """Errors of ways, and the choice among nearly equal ways, are those of computed penalties."""
+    make_model, shape, parameters = PROBLEMS["tall"]
+    model = make_model(**parameters, cv=3)
+    full, pruned = both(model, *make(*shape, seed=2), all_surfaces)
+    assert not has_choices_of_folds(pruned, full)
+    assert_same_choice(pruned, full)
+    ways = [model.cv_results_["ways_mse"] for model in (pruned, full)]
+    assert_allclose(ways[0][0], ways[1][0], rtol=1e-9)
+    assert_allclose(*ways, rtol=2e-3)
 
 
 @pytest.mark.parametrize("snr", [0.3, 30.0])
