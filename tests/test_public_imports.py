@@ -26,6 +26,10 @@ ALLOWED: dict[str, str] = {
     "core/test_threads.py": "limits on threads that begin and end in any order",
     "model_selection/test_simplex_weights.py": "no call takes the Gram matrix of a mixture, and "
     "the optimum must hold for repeated, graded and scaled models that data seldom give",
+    "model_selection/test_choice.py": "a way of choosing that an extension adds is listed in a "
+    "dictionary of the module",
+    "model_selection/test_sources.py": "sources of problems have no public call of their own; "
+    "samples, sums and kernels are compared, and a fourth source is added",
     "penalized/test_solver_steps.py": "thresholding at small singular values and each step of the "
     "alternating solver are exact, which the objective of a fit shows to its tolerance only",
     "io/test_files.py": "the list of classes that files may name is no argument of load; it is "

@@ -80,8 +80,8 @@ def test_structured_searches_are_compared(run, part):
 
 def test_intervals_cover_about_nine_of_ten(run):
     found = run(intervals)
-    assert len(found) == 4
-    shares = [[float(cell) for cell in row[-4:-2]] for rows in found for row in rows]
+    assert len(found) == 6  # the last two are of series and of false warnings
+    shares = [[float(cell) for cell in row[-4:-2]] for rows in found[:4] for row in rows]
     assert np.abs(np.mean(shares) - 90) < 2
 
 

@@ -404,7 +404,9 @@ def test_a_pipeline_weights_the_penalty_of_a_model():
 
 
 @pytest.mark.parametrize(
-    "model", [holrr.RLS(), holrr.HOLRRCV(cv=3), holrr.KernelRLS(kernel="rbf", gamma=0.1)], ids=str
+    "model",
+    [holrr.RLS(), holrr.HOLRRCV([0.1, 1.0, 10.0], cv=3), holrr.KernelRLS(kernel="rbf", gamma=0.1)],
+    ids=str,
 )
 def test_a_feature_of_weight_zero_is_left_out(model):
     X, Y = inputs(), np.random.default_rng(1).normal(size=(30, 2, 2))

@@ -300,22 +300,6 @@ class RLS(LinearRegressor):
         divides each output by its standard deviation over the training samples; a labelled array
         must have the labels of the outputs. Predictions, coefficients and noise are in the units of
         y, and `score` and held-out errors are those of the divided outputs.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -487,22 +471,6 @@ class LRR(LinearRegressor):
         divides each output by its standard deviation over the training samples; a labelled array
         must have the labels of the outputs. Predictions, coefficients and noise are in the units of
         y, and `score` and held-out errors are those of the divided outputs.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -703,22 +671,6 @@ class HOLRR(LinearRegressor):
         divides each output by its standard deviation over the training samples; a labelled array
         must have the labels of the outputs. Predictions, coefficients and noise are in the units of
         y, and `score` and held-out errors are those of the divided outputs.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.

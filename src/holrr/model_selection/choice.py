@@ -300,7 +300,9 @@ def _places_near(alphas: np.ndarray, common: int) -> np.ndarray:
         return np.array([common])
     positive = np.flatnonzero(alphas > 0)
     away = np.log10(alphas[positive]) - math.log10(alphas[common])
-    nearest = [positive[np.argmin(np.abs(away - decade))] for decade in _DECADES]
+    # Of two penalties at the same distance, up to rounding, the smaller one is near.
+    distances = np.round(np.abs(away - _DECADES[:, None]), 6)
+    nearest = [positive[np.lexsort((away, distance))[0]] for distance in distances]
     return np.unique([*nearest, common])
 
 

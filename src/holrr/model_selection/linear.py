@@ -866,23 +866,6 @@ class RLSCV(LinearSearch):
         divides each output by its standard deviation over the training samples; a labelled array
         must have the labels of the outputs. Predictions, coefficients and noise are in the units of
         y, and `score` and held-out errors are those of the divided outputs.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
-        at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
-        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
-        dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
-        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
-        squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -1109,23 +1092,6 @@ class LRRCV(LinearSearch):
         divides each output by its standard deviation over the training samples; a labelled array
         must have the labels of the outputs. Predictions, coefficients and noise are in the units of
         y, and `score` and held-out errors are those of the divided outputs.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
-        at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
-        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
-        dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
-        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
-        squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
@@ -1367,23 +1333,6 @@ class HOLRRCV(LinearSearch):
         divides each output by its standard deviation over the training samples; a labelled array
         must have the labels of the outputs. Predictions, coefficients and noise are in the units of
         y, and `score` and held-out errors are those of the divided outputs.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for `input_alpha` if `X` has
-        at least two modes, with all directions as one candidate. With outputs that are missing in
-        some samples, "auto" keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is
-        used for every mode, and None keeps all directions. For several blocks of inputs, pass a
-        dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of a given `input_rank`, as a multiple of the
-        mean eigenvalue of ``X'X``. Infinity uses the directions of ``X'Y``, as partial least
-        squares does.
-    input_weight : array of shape (m1, ..., mq), list of q arrays, dict or None, default=None
-        Weights of the cells of `X`, such as the cosine of the latitude. The fit multiplies the
-        inputs by the square roots of the weights, which changes the penalty and the directions of
-        `input_rank`. A list has one vector of weights, or None, for each mode. A DataArray weights
-        the modes that are its dimensions. For several blocks of inputs, pass a dict from the names
-        of the blocks to weights.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.

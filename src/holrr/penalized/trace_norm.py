@@ -56,10 +56,6 @@ class TraceNormRegression(PenalizedRegressor):
         divides each output by its standard deviation over the training samples; a labelled array
         must have the labels of the outputs. Predictions, coefficients and noise are in the units of
         y, and `score` and held-out errors are those of the divided outputs.
-    max_iter : int, default=1000
-        Maximum number of iterations of the solver.
-    tol : float, default=1e-6
-        Relative duality gap, ``1 - lower_bound_ / objective_``, at which the solver stops.
     output_shape : tuple of int or None, default=None
         Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
         shape (n_samples, D), where D is the number of outputs.
