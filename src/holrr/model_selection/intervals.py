@@ -276,15 +276,17 @@ def held_out_scores(
             noise[columns] = np.sqrt(squares.sum(axis=0) / sums.sum(axis=0))
         if seen is not None:
             counts[columns] = seen.sum(axis=0) * (n_samples / n)
-        rounding = _rounding(take(folds[0].Y[:, columns], index))
+        rounding, is_constant = _rounding(take(folds[0].Y[:, columns], index))
         unit = np.where(noise[columns] > rounding, noise[columns], np.nan)
         *found, median = _quantiles(R.T, with_median, weights, seen is not None)
         entry[:, columns] = np.array(found) / unit
         scale = np.where(median > rounding, CONSISTENT * median, unit)
+        scale = np.where(is_constant, np.nan, scale)
         _add_rows(R, seen, scale, row_squares, row_counts)
-        use = known[columns] & ~np.isnan(unit)
+        use = known[columns] & ~np.isnan(unit) & ~is_constant
         own_scores = _own_scores(R, levels_of_folds[:, columns], fold_of_row, use)
-        _scale_rows(R, squares, sums, unit, parts, rounding)
+        pooled_unit = np.where(is_constant, np.nan, unit)
+        _scale_rows(R, squares, sums, pooled_unit, parts, rounding)
         if own_scores is None:
             np.fmax(largest, _row_maxima(R), out=largest)
         else:
@@ -390,11 +392,11 @@ def _scores(folds: Sequence[FoldResiduals], columns: slice, order: Any, weighted
     return R if isinstance(order, slice) else xp.take(R, asarray_like(order, R), axis=0)
 
 
-def _rounding(Y: Array) -> np.ndarray:
-    """Return the size of residuals of each output that are rounding errors, (n_columns,).
+def _rounding(Y: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the size of residuals that are rounding errors, and which outputs are constant.
 
-    All residuals of a constant output are rounding errors. Low-rank predictions are computed from
-    the factors of all outputs, so the size of these errors does not follow from the constant.
+    Low-rank predictions of a constant output are computed from the factors of all outputs. Their
+    residuals belong to this output, and not to the pool of all outputs.
     """
     xp = namespace_of(Y)
     if is_numpy_array(Y):
@@ -404,7 +406,7 @@ def _rounding(Y: Array) -> np.ndarray:
         least = to_numpy(xp.min(xp.where(unknown, xp.full_like(Y, xp.inf), Y), axis=0))
         most = to_numpy(xp.max(xp.where(unknown, xp.full_like(Y, -xp.inf), Y), axis=0))
     size = _DIGITS * float(xp.finfo(Y.dtype).eps) * np.maximum(np.abs(least), np.abs(most))
-    return np.where(least < most, size, np.inf)
+    return size, ~(least < most)
 
 
 def _pool_step(n_scores: int, n_columns: int) -> int:
