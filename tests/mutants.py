@@ -181,7 +181,7 @@ def sample(number: int, seed: int) -> list[Mutant]:
 # ---------------------------------------------------------------- runs
 
 
-def pytest_in(root: Path, words: list[str], **environment: str) -> subprocess.CompletedProcess:
+def run_pytest(root: Path, words: list[str], **environment: str) -> subprocess.CompletedProcess:
     """Run pytest in a tree, with this module as plugin."""
     path = os.pathsep.join(str(root / name) for name in ("src", "tests"))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, **environment}
@@ -192,7 +192,7 @@ def pytest_in(root: Path, words: list[str], **environment: str) -> subprocess.Co
 def cover(words: list[str]) -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
     given = [f"--cov={PACKAGE}", "--cov-append", "--cov-context=test", "--cov-report="]
-    print(pytest_in(ROOT, [*given, *words], COVERAGE_FILE=str(COVERAGE)).stdout)
+    print(run_pytest(ROOT, [*given, *words], COVERAGE_FILE=str(COVERAGE)).stdout)
 
 
 def tests_of(mutant: Mutant, coverage: object, times: dict[str, float]) -> dict[str, float]:
@@ -239,7 +239,7 @@ def outcome(mutant: Mutant, tests: dict[str, float], root: Path, seconds: float)
     path.write_bytes(source[: mutant.start] + mutant.after.encode() + source[mutant.end :])
     os.utime(path, 2 * (written + random.SystemRandom().randrange(10**6),))  # for compiled files
     words = ["-p", "no:cacheprovider", "-n", "0", "-x", "--tb=no", "-rfE", "-W", "ignore", *files]
-    done = pytest_in(root, words, HOLRR_CHOSEN_TESTS=json.dumps(chosen))
+    done = run_pytest(root, words, HOLRR_CHOSEN_TESTS=json.dumps(chosen))
     path.write_bytes(source)
     os.utime(path, (written, written))
     if done.returncode == 0:
