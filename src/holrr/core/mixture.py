@@ -2,12 +2,9 @@
 
 The fits of all ranks at one penalty are leading blocks of one core, the HOSVD of the whitened
 tensor `Z`, so that their mixture multiplies this core by a mask. Ridge regression at the same
-penalty is `Z` itself. Ridge regression with a penalty for each output is, in the same coordinates,
-
-    diag(root) diag(s / (lam + a_j)) T_j        for output j, with root = sqrt(lam + alpha),
-
-a filter of the singular values that differs between outputs. The sum of the three terms is one
-tensor, and `add_tuckers` computes its Tucker form.
+penalty is `Z` itself. Ridge regression that averages penalties for each output
+(`average_of_penalties`) is another filter of the singular values in the same coordinates. The sum
+of the three terms is one tensor, and `add_tuckers` computes its Tucker form.
 """
 
 from __future__ import annotations
@@ -20,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .approximate import Approximation, MatrixRank, RankSpec, Structure
+from .average import average_of_penalties
 from .fit import scaled_alpha
 from .namespace import (
     Array,
@@ -34,7 +32,7 @@ from .namespace import (
 from .spectral import Spectral, Whitened
 from .tensor import Tucker, gram, mode_product, multi_mode_product, unfold
 
-__all__ = ["Mixture", "add_tuckers", "by_output", "mask_of"]
+__all__ = ["Mixture", "add_tuckers", "mask_of"]
 
 Rank = tuple[int, ...]
 
@@ -58,8 +56,8 @@ class Mixture:
         Ranks of the fits, with an entry for each mode that is reduced, and their weights.
     ridge : float
         Weight of ridge regression.
-    penalties : array of shape (d1, ..., dp), or None
-        Penalty of each output in a second ridge regression.
+    averaged : tuple of float
+        Penalties that a second ridge regression averages for each output.
     by_output : float
         Weight of this second ridge regression.
     compact : bool
@@ -70,7 +68,7 @@ class Mixture:
     alpha: float
     ranks: tuple[tuple[Rank, float], ...] = ()
     ridge: float = 0.0
-    penalties: np.ndarray | None = None
+    averaged: tuple[float, ...] = ()
     by_output: float = 0.0
     compact: bool = True
 
@@ -82,8 +80,7 @@ class Mixture:
     @property
     def min_alpha(self) -> float:
         """The smallest penalty."""
-        least = math.inf if self.penalties is None else float(np.min(self.penalties))
-        return min(self.alpha, least)
+        return min((self.alpha, *self.averaged))
 
     def about(self, alpha: float) -> Mixture:
         """Return the mixture with all penalties times one factor, such that its own is `alpha`."""
@@ -93,8 +90,8 @@ class Mixture:
 
     def in_units(self, unit: float) -> Mixture:
         """Return the mixture for inputs that were divided by `unit`."""
-        penalties = None if self.penalties is None else scaled_alpha(self.penalties, unit)
-        return replace(self, alpha=scaled_alpha(self.alpha, unit), penalties=penalties)
+        averaged = tuple(scaled_alpha(alpha, unit) for alpha in self.averaged)
+        return replace(self, alpha=scaled_alpha(self.alpha, unit), averaged=averaged)
 
     def check(self, n_inputs: int, output_shape: Sequence[int]) -> tuple[RankSpec, ...]:
         """Return the largest rank of each reduced mode."""
@@ -148,8 +145,8 @@ class Mixture:
                 one = low.truncate([*map(min, rank, low.rank), *low.rank[len(rank) :]])
                 freedom += weight * problem.share(one) * trace
         dense = self.ridge * problem.Z if self.ridge else None
-        if self.penalties is not None and self.by_output:
-            W, traces = by_output(spectral, self.penalties)
+        if self.by_output:
+            W, traces = average_of_penalties(spectral, self.averaged)
             scale = namespace_of(W).reshape(spectral.root(self.alpha), (-1, *(1,) * (W.ndim - 1)))
             W = W * (self.by_output * scale)
             dense = W if dense is None else dense + W
@@ -184,29 +181,6 @@ class Mixture:
         """Return the structure of one rank, capped at the sizes of the modes."""
         capped = tuple(map(min, rank, (n_inputs, *outputs)))
         return replace(self.base, rank=capped[0] if self._is_matrix else capped)
-
-
-def by_output(problem: Any, penalties: np.ndarray) -> tuple[Array, np.ndarray]:
-    """Return ridge regression with a penalty for each output.
-
-    Parameters
-    ----------
-    problem : Spectral, or an object with its attributes `s` and `T`
-    penalties : array of shape (d1, ..., dp)
-
-    Returns
-    -------
-    W : array of shape (r, d1, ..., dp)
-        Coefficients of the features ``X basis``.
-    traces : array of shape (d1, ..., dp)
-        Degrees of freedom of each output.
-    """
-    xp, s = namespace_of(problem.s), problem.s
-    a = asarray_like(np.reshape(penalties, (1, -1)), s, dtype=s.dtype)
-    shrink = s[:, None] / xp.hypot(s[:, None], xp.sqrt(a))  # roots of the factors of the fit
-    W = unfold(problem.T, 0) * (shrink * shrink / s[:, None])
-    traces = to_numpy(xp.sum(shrink * shrink, axis=0)).reshape(np.shape(penalties))
-    return xp.reshape(W, tuple(problem.T.shape)), traces
 
 
 def mask_of(ranks: Sequence[Rank], weights: Iterable[float]) -> np.ndarray:

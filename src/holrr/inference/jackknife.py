@@ -187,7 +187,7 @@ def _final(model: Any) -> tuple[Any, Mixture | None, Any]:
         model.alpha_,
         ranks=tuple((rank, w) for _, rank, w in parts if rank is not None),
         ridge=sum(w for alpha, rank, w in parts if rank is None and not np.ndim(alpha)),
-        penalties=of_outputs[0][0] if of_outputs else None,
+        averaged=tuple(of_outputs[0][0].tolist()) if of_outputs else (),
         by_output=of_outputs[0][1] if of_outputs else 0.0,
     )
     # Missing outputs are imputed by the best single model.

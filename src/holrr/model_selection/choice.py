@@ -1,9 +1,9 @@
-"""Choice between ridge regression, mixtures of ranks, and penalties by output.
+"""Choice between ridge regression and mixtures of models.
 
 A *way* of choosing (`WAYS`) lists models: ridge regression at its best penalty; the best rank and
 other ranks at one penalty, with ridge regression at this penalty and the mean; the same models with
-ridge regression whose penalty each output chooses for itself. The models of a way are mixed by the
-weights of least held-out error (`stack`).
+ridge regression that averages penalties for each output (`core.average`). The models of a way are
+mixed by the weights of least held-out error (`stack`).
 
 Every way is judged by its cross-fitted error. Each fold is predicted by a model whose penalty,
 ranks and weights were chosen without this fold (`Best`), and the way of least error is chosen. The
@@ -26,11 +26,20 @@ import numpy as np
 from ..core.mixture import Mixture
 from ..core.namespace import Array, namespace_of, to_numpy
 from ..core.tensor import Tucker, unfold
-from .stack import BY_OUTPUT, MEAN, Part, fold_gram, least_in_hull, path_of_ranks, quadratic_form
+from .stack import (
+    MEAN,
+    Part,
+    averaged_about,
+    fold_gram,
+    least_in_hull,
+    path_of_ranks,
+    quadratic_form,
+)
 from .surface import RankPath
 
 __all__ = [
     "ALONE",
+    "COMPARED",
     "WAYS",
     "Best",
     "Chosen",
@@ -39,7 +48,7 @@ __all__ = [
     "crossed_best",
     "groups_of",
 ]
-__all__ += ["output_gains", "penalties_of_outputs"]
+__all__ += ["output_gains"]
 
 Index = tuple[int, ...]
 # Function from fold and candidate to the path of this problem.
@@ -49,10 +58,6 @@ OverFolds = Callable[[int, Callable[[int], Any]], list[Any]]
 
 # Most groups of folds that are left out in turn, if the folds share no samples, and if they do.
 _MOST_GROUPS, _MOST_SHARED = 5, 10
-# Penalties of outputs, in decades from the common penalty.
-_DECADES = np.arange(-3.0, 3.5)
-# An output has a penalty of its own if its error is lower by this many standard errors.
-_N_ERRORS = 1.0
 # Numbers that are added to the diagonals of Gram matrices, as shares of the least error and of the
 # largest: larger than rounding errors, and small enough to have no other effect.
 _TIE, _ROUNDING = 1e-8, 1e-14
@@ -137,7 +142,8 @@ class Best:
     ridge : pair of int
         Candidate and index of the penalty of the best ridge regression.
     common : int
-        Index of the best penalty of ridge regression for `candidate`.
+        Index of the best penalty of ridge regression for `candidate`, about which outputs average
+        penalties.
     """
 
     folds: np.ndarray
@@ -232,18 +238,19 @@ def mixed_ranks(best: Best, mixes_ridge: bool) -> tuple[int, tuple[Part, ...]]:
 
 
 def ranks_and_outputs(best: Best, mixes_ridge: bool) -> tuple[int, tuple[Part, ...]]:
-    """Ranks, ridge regression with a common penalty and with a penalty for each output."""
+    """Ranks, ridge regression at one penalty and with penalties averaged for each output."""
     candidate, parts = mixed_ranks(best, mixes_ridge)
-    return candidate, (*parts[:-1], BY_OUTPUT, MEAN)
+    return candidate, (*parts[:-1], Part(best.common, None, by_output=True), MEAN)
 
 
-# The first of equally good ways is chosen.
 WAYS: dict[str, Way] = {
     "ridge regression": ridge_regression,
     "ranks": mixed_ranks,
     "ranks and penalties of outputs": ranks_and_outputs,
 }
-# Without ways whose ridge regression needs the held-out errors of complete outputs.
+# Ways that a search compares, the first of equally good ones being chosen, and those of searches
+# whose outputs have no likelihood of their own.
+COMPARED = ("ridge regression", "ranks and penalties of outputs")
 ALONE = ("ridge regression", "ranks")
 
 
@@ -268,42 +275,6 @@ def output_gains(path: RankPath, alphas: Sequence[float] | np.ndarray) -> np.nda
         gains = path.held_out.gains(T * path.ridge_scale(alpha)[:, None])
         found.append(to_numpy(gains) * (T.shape[1] / path.held_out.size))
     return np.stack(found)
-
-
-def penalties_of_outputs(gains: np.ndarray, folds: np.ndarray, common: int) -> np.ndarray:
-    """Return the index of the penalty of each output.
-
-    An output keeps the common penalty unless the error of another one is lower by one standard
-    error of the difference. Otherwise, the least of many noisy errors would be chosen.
-
-    Parameters
-    ----------
-    gains : array of shape (n_folds, n_alphas, D)
-        Results of `output_gains`.
-    folds : array of int
-        Folds that choose.
-    common : int
-        Index of the common penalty.
-    """
-    more = gains[folds] - gains[folds, common][:, None]
-    best = np.argmin(more.mean(axis=0), axis=0)
-    there = np.take_along_axis(more, best[None, None], axis=1)[:, 0]
-    if len(folds) < 2:
-        return np.full(best.shape, common)
-    error = there.std(axis=0, ddof=1) / math.sqrt(len(folds))
-    return np.where(there.mean(axis=0) < -_N_ERRORS * error, best, common)
-
-
-def _places_near(alphas: np.ndarray, common: int) -> np.ndarray:
-    """Return the indices of penalties of the grid about whole decades from the common one."""
-    if not alphas[common] > 0:
-        return np.array([common])
-    positive = np.flatnonzero(alphas > 0)
-    away = np.log10(alphas[positive]) - math.log10(alphas[common])
-    # Of two penalties at the same distance, up to rounding, the smaller one is near.
-    distances = np.round(np.abs(away - _DECADES[:, None]), 6)
-    nearest = [positive[np.lexsort((away, distance))[0]] for distance in distances]
-    return np.unique([*nearest, common])
 
 
 # ---------------------------------------------------------------- the choice
@@ -400,7 +371,7 @@ def choose_mixture(
     *,
     groups: Groups,
     over_folds: OverFolds,
-    ways: Sequence[str] = tuple(WAYS),
+    ways: Sequence[str] = COMPARED,
     mixes_ridge: bool = True,
     keeps_directions: bool = True,
 ) -> Chosen:
@@ -432,8 +403,6 @@ def choose_mixture(
         Whether the decompositions of the folds are returned.
     """
     n_folds = len(surface.fold_ridge)
-    if all(folds.size < 2 for folds in groups.kept):  # no standard errors of outputs
-        ways = [name for name in ways if name != "ranks and penalties of outputs"]
     how: dict[str, Any] = {"mixes_ridge": mixes_ridge}
     everything = best_of(surface, n_parameters, np.arange(n_folds), at=index, **how)
     how["like"] = everything
@@ -443,20 +412,13 @@ def choose_mixture(
         for best in (everything, *bests):
             candidate, parts = WAYS[name](best, mixes_ridge)
             wanted.setdefault(candidate, []).extend(parts)
-    grams, penalties, directions = {}, {}, {}
+    grams, directions = {}, {}
     for candidate, listed in wanted.items():
         # The mean comes last; other parts keep the order in which they were found.
         every = [*(part for part in dict.fromkeys(listed) if part != MEAN), MEAN]
-        if BY_OUTPUT in every:
-            penalties[candidate] = _penalties(
-                paths, candidate, scaled, [everything, *bests], over_folds
-            )
-        of_outputs = penalties.get(candidate)
 
-        def gram(fold: int, candidate: int = candidate, parts: Any = every, of: Any = of_outputs):
-            group = groups.of_fold(fold)
-            own = None if of is None else scaled[of[0 if group is None else 1 + group]]
-            B, found = fold_gram(paths(fold, candidate), parts, scaled, own)
+        def gram(fold: int, candidate: int = candidate, parts: Any = every) -> Any:
+            B, found = fold_gram(paths(fold, candidate), parts, scaled)
             return B, found if keeps_directions else {}
 
         done = over_folds(candidate, gram)
@@ -469,10 +431,9 @@ def choose_mixture(
         index = [numbers[part] for part in parts]
         return _Programme(found[:, np.array(index)[:, None], index], groups)
 
-    def fitted(name: str, best: Best, w: np.ndarray, number: int) -> tuple[int, Mixture]:
+    def fitted(name: str, best: Best, w: np.ndarray) -> tuple[int, Mixture]:
         candidate, parts = WAYS[name](best, mixes_ridge)
-        own = alphas[penalties[candidate][number]] if candidate in penalties else None
-        return candidate, _mixture(base, alphas, parts, w, own)
+        return candidate, _mixture(base, alphas, parts, w)
 
     # Weights without each group, and errors in this group and in the others.
     crossed: dict[str, list[tuple[np.ndarray, float, dict[int, float]]]] = {}
@@ -498,9 +459,9 @@ def choose_mixture(
         }
         name = _first_least(inner) if inner else way
         w, there, _ = crossed[name][number]
-        by_group.append(fitted(name, best, w, 1 + number))
+        by_group.append(fitted(name, best, w))
         error += there * sizes[number] / sizes.sum()
-    candidate, model = fitted(way, everything, programme(way, everything).final(), 0)
+    candidate, model = fitted(way, everything, programme(way, everything).final())
     of_folds, known = [], []
     for fold in range(n_folds):
         group = groups.of_fold(fold)
@@ -515,45 +476,23 @@ def choose_mixture(
     return Chosen(way, errors, candidate, model, float(error), tuple(of_folds), tuple(known))
 
 
-def _penalties(
-    paths: Paths,
-    candidate: int,
-    alphas: np.ndarray,
-    bests: Sequence[Best],
-    over_folds: OverFolds,
-) -> list[np.ndarray]:
-    """Return the index of the penalty of all outputs that each `Best` chooses, (d1, ..., dp)."""
-    ridge = [best.common if best.candidate == candidate else best.ridge[1] for best in bests]
-    places = np.unique(np.concatenate([_places_near(alphas, common) for common in ridge]))
-    some = [float(alpha) for alpha in alphas[places]]
-    gains = np.stack(over_folds(candidate, lambda fold: output_gains(paths(fold, candidate), some)))
-    shape, found = paths(0, candidate).T.shape[1:], []
-    for best, common in zip(bests, ridge, strict=True):
-        near = np.flatnonzero(np.isin(places, _places_near(alphas, common)))
-        first = int(np.flatnonzero(places[near] == common)[0])
-        chosen = penalties_of_outputs(gains[:, near], best.folds, first)
-        found.append(places[near][chosen].reshape(tuple(shape)))
-    return found
-
-
-def _mixture(
-    base: Any,
-    alphas: np.ndarray,
-    parts: Sequence[Part],
-    weights: np.ndarray,
-    penalties: np.ndarray | None,
-) -> Mixture:
+def _mixture(base: Any, alphas: np.ndarray, parts: Sequence[Part], weights: np.ndarray) -> Mixture:
     """Return the mixture of some parts."""
     used = [(part, float(w)) for part, w in zip(parts, weights, strict=True) if w > 0]
     place = next(part.place for part in parts if part.place is not None)
-    of_outputs = sum(w for part, w in used if part == BY_OUTPUT)
+    averages = [
+        (averaged_about(alphas, part.place), w)
+        for part, w in used
+        if part.by_output and part.place is not None
+    ]
+    near, by_output = averages[0] if averages else (np.zeros(0, dtype=int), 0.0)
     return Mixture(
         base,
         float(alphas[place]),
         ranks=tuple((part.rank, w) for part, w in used if part.rank),
-        ridge=sum(w for part, w in used if part.rank is None and part.place is not None),
-        penalties=penalties if of_outputs else None,
-        by_output=of_outputs,
+        ridge=sum(w for part, w in used if part.rank is None and not part.by_output),
+        averaged=tuple(float(alphas[i]) for i in near),
+        by_output=by_output,
     )
 
 

@@ -359,8 +359,8 @@ def stack_attributes(mixture: Mixture) -> dict[str, Any]:
     parts: list[tuple[Any, Any, float]] = [(mixture.alpha, rank, w) for rank, w in mixture.ranks]
     if mixture.ridge:
         parts.append((mixture.alpha, None, mixture.ridge))
-    if mixture.penalties is not None:
-        parts.append((mixture.penalties, None, mixture.by_output))
+    if mixture.by_output:
+        parts.append((np.array(mixture.averaged), None, mixture.by_output))
     parts.sort(key=lambda part: -part[2])
     return {
         "stack_alphas_": [alpha for alpha, _, _ in parts],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Integral
 from operator import ge
@@ -29,7 +29,16 @@ from ..core.threads import few_threads_for, limit_threads, n_threads_for
 from ..core.warn import warn
 from ..progress import Progress, progress
 from ..streaming.budget import search_budget
-from .choice import WAYS, Chosen, Groups, choose_mixture, crossed_best, groups_of, output_gains
+from .choice import (
+    ALONE,
+    COMPARED,
+    Chosen,
+    Groups,
+    choose_mixture,
+    crossed_best,
+    groups_of,
+    output_gains,
+)
 from .grid import (
     MOST_ADDED,
     WIDENINGS,
@@ -121,7 +130,7 @@ class SearchOptions:
     fit_intercept: bool = True
     named_candidates: bool = False
     by_output: bool = False
-    ways: Sequence[str] = field(default_factory=lambda: tuple(WAYS))
+    ways: Sequence[str] = COMPARED
     groups: Any = None
 
     @property
@@ -806,7 +815,7 @@ def mixed(
     scaled, n_jobs = scaled_penalties(alphas, problems), n_parallel(problems, options.n_jobs)
     candidate, place, rank = split_index(single.index, results, options.named_candidates)
     mixes_ridge = has_full_rank(problems, options)
-    ways = [way for way in options.ways if mixes_ridge or way != "ranks and penalties of outputs"]
+    ways = options.ways if mixes_ridge else ALONE
 
     def path(fold: int, candidate: int) -> RankPath:
         return problems.path(fold, candidate, float(scaled.min()), surface.grid.caps)

@@ -22,19 +22,21 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from ..core.mixture import by_output
+from ..core.average import average_of_penalties
 from ..core.namespace import Array, all_to_numpy, asarray_like, is_numpy_array, namespace_of
 from ..core.tensor import multi_mode_product, unfold
 from .grid import RankGrid
 from .surface import Directions, RankPath, cumulative_sum
 
-__all__ = ["BY_OUTPUT", "MEAN", "Part", "fold_gram", "least_in_hull", "path_of_ranks"]
+__all__ = ["MEAN", "Part", "averaged_about", "fold_gram", "least_in_hull", "path_of_ranks"]
 __all__ += ["quadratic_form"]
 
 Index = tuple[int, ...]
 
 # Number of ranks of each mode whose best models are mixed.
 _RANKS_OF_MODE = 4
+# Penalties that are averaged for each output, in decades from a common penalty.
+_DECADES = np.arange(-3.0, 3.5)
 # Up to this size, a call of NumPy costs as much as its arithmetic.
 _SMALL = 2**12
 
@@ -49,14 +51,29 @@ class Part:
         Index of its penalty in the grid.
     rank : tuple of int, or None
         Rank with one entry for each mode that is reduced; None for ridge regression.
+    by_output : bool
+        Whether ridge regression averages penalties about this one for each output.
     """
 
     place: int | None
     rank: Index | None
+    by_output: bool = False
 
 
-# Ridge regression with a penalty for each output, and the mean of the training outputs.
-BY_OUTPUT, MEAN = Part(None, None), Part(None, ())
+# The mean of the training outputs.
+MEAN = Part(None, ())
+
+
+def averaged_about(alphas: np.ndarray, place: int) -> np.ndarray:
+    """Return the indices of penalties of the grid about whole decades from one of them."""
+    if not alphas[place] > 0:
+        return np.array([place])
+    positive = np.flatnonzero(alphas > 0)
+    away = np.log10(alphas[positive]) - math.log10(alphas[place])
+    # Of two penalties at the same distance, up to rounding, the smaller one is near.
+    distances = np.round(np.abs(away - _DECADES[:, None]), 6)
+    nearest = [positive[np.lexsort((away, distance))[0]] for distance in distances]
+    return np.unique([*nearest, place])
 
 
 # ---------------------------------------------------------------- ranks that are mixed
@@ -141,13 +158,13 @@ def fold_gram(
     path: RankPath,
     parts: Sequence[Part],
     alphas: np.ndarray,
-    penalties: np.ndarray | None = None,
 ) -> tuple[np.ndarray, dict[int, Directions]]:
     """Compute the mean products of the held-out residuals of all parts in a fold.
 
     The products of fits of low rank and of ridge regression follow from products of their cores,
     which have the size of the ranks. No predictions are computed. Products of fits of low rank with
-    fits at other penalties are not needed, and are NaN.
+    fits at other penalties, and of fits that average penalties about different ones, are not
+    needed, and are NaN.
 
     Parameters
     ----------
@@ -157,8 +174,6 @@ def fold_gram(
         Models, among which the mean is last.
     alphas : array of shape (n_alphas,)
         Penalties in the units of the scaled data.
-    penalties : array of shape (d1, ..., dp), optional
-        Penalty of each output, if `BY_OUTPUT` is one of the parts.
 
     Returns
     -------
@@ -171,7 +186,8 @@ def fold_gram(
     groups = _low_ranks(path, parts, alphas)
     # Indices of parts, indices of other parts (empty for the outputs), and inner products.
     found: list[tuple[list[int], list[int], Array]] = []
-    ridge = [i for i, part in enumerate(parts) if part.rank is None and part.place is not None]
+    every = list(enumerate(parts))
+    ridge = [i for i, part in every if part.rank is None and not part.by_output]
     scaled = [float(alphas[parts[i].place]) for i in ridge]
     for group in groups:
         found.append((group.where, [], group.products(group.outputs)))
@@ -182,11 +198,12 @@ def fold_gram(
         here = [i for i in ridge if parts[i].place == group.place]
         if here:
             found.append((group.where, here, _with_ridge(path, group, float(alphas[group.place]))))
-    if BY_OUTPUT in parts:
-        assert penalties is not None
-        found += _with_by_output(path, groups, ridge, scaled, parts.index(BY_OUTPUT), penalties)
+    for i, part in every:
+        if part.by_output and part.place is not None:
+            some = [float(alpha) for alpha in alphas[averaged_about(alphas, part.place)]]
+            found += _with_averages(path, groups, ridge, scaled, i, some)
     squares, linear = np.full((n, n), np.nan), np.zeros(n)
-    mean = [i for i, part in enumerate(parts) if part == MEAN]
+    mean = [i for i, part in every if part == MEAN]
     squares[mean] = squares[:, mean] = 0.0
     # One transfer from an accelerator for all values.
     values = all_to_numpy([values for _, _, values in found]) if found else []
@@ -203,30 +220,30 @@ def fold_gram(
     return B / held_out.size, {group.place: group.directions for group in groups}
 
 
-def _with_by_output(
+def _with_averages(
     path: RankPath,
     groups: Sequence[_LowRanks],
     ridge: list[int],
     alphas: Sequence[float],
-    place: int,
-    penalties: np.ndarray,
+    part: int,
+    averaged: Sequence[float],
 ) -> list[tuple[list[int], list[int], Array]]:
-    """Return products of ridge regression with a penalty for each output, as in `fold_gram`."""
+    """Return products of ridge regression that averages penalties, as in `fold_gram`."""
     xp, held_out = namespace_of(path.T), path.held_out
     shape = tuple(path.T.shape[1:])
-    W = unfold(by_output(path, penalties)[0], 0) * path.scale
+    W = unfold(average_of_penalties(path.problem, averaged)[0], 0)
     CW, BW = held_out.times(W)
     found: list[tuple[list[int], list[int], Array]] = [
-        ([place], [], xp.reshape(BW, (1,))),
-        ([place], [place], xp.reshape(xp.sum(W * CW), (1,))),
+        ([part], [], xp.reshape(BW, (1,))),
+        ([part], [part], xp.reshape(xp.sum(W * CW), (1,))),
     ]
     for group in groups:
         A = _in_directions(group.directions.left.T @ CW, group.directions, shape)
-        found.append((group.where, [place], group.products(A)))
+        found.append((group.where, [part], group.products(A)))
     if ridge:
         rows = xp.sum(unfold(path.T, 0) * CW, axis=1)
         scales = xp.stack([path.ridge_scale(alpha) for alpha in alphas])
-        found.append((ridge, [place], scales @ rows))
+        found.append((ridge, [part], scales @ rows))
     return found
 
 
