@@ -1,8 +1,9 @@
 """The choice of a search by its definition: separate fits to each fold, and loops over models.
 
 A model is a tuple ``(candidate, alpha, rank)``: `candidate` is the index of the kernel, and the
-rank of ridge regression is None. `alpha` is an array for a penalty for each output. The mean of the
-training outputs is ``MEAN``. A mixture is a list of pairs of a model and its weight.
+rank of ridge regression is None. `alpha` is a tuple for ridge regression that averages penalties
+for each output. The mean of the training outputs is ``MEAN``. A mixture is a list of pairs of a
+model and its weight.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ SHARED = ("fit_intercept", "kernel", "landmarks", "random_state", "center_kernel
 WAYS = ("ridge regression", "ranks", "ranks and penalties of outputs")
 MEAN = "mean"
 N_RANKS = 4  # at most, of each mode
+N_ROUNDS = 30  # of the EM algorithm
 
 
 # ---------------------------------------------------------------- folds
@@ -104,15 +106,11 @@ class Fits:
                 mean = 0 * mean
             return np.broadcast_to(mean, (len(new), *Y.shape[1:]))
         candidate, alpha, rank = model
-        if np.ndim(alpha):  # each output has the fit of its penalty
-            out = np.empty((len(new), *Y.shape[1:]))
-            for one in np.unique(alpha):
-                found = self.predict(train, new, (candidate, one, None))
-                out[:, alpha == one] = found[:, alpha == one]
-            return out
-        given = {"alpha": alpha, **self.shared}
-        if self.gammas is not None:
-            given["gamma"] = self.gammas[candidate]
+        if np.ndim(alpha):
+            chances = self.chances(train, candidate, alpha)
+            each = [self.predict(train, new, (candidate, one, None)) for one in alpha]
+            return sum(p * found for p, found in zip(chances, each, strict=True))
+        given = {**self.given(candidate), "alpha": alpha}
         if rank is None:
             fit = FULL[self.kind](**given)
         else:
@@ -121,22 +119,63 @@ class Fits:
         with config_context(skip_parameter_validation=True):
             return fit.fit(X, Y, w).predict(new)
 
+    def given(self, candidate):
+        """Parameters of a fit."""
+        more = {} if self.gammas is None else {"gamma": self.gammas[candidate]}
+        return {**self.shared, **more}
+
+    def chances(self, train, candidate, alphas):
+        """Posterior probabilities of penalties for each output, from hat matrices of the samples.
+
+        With the hat matrix H of penalty a, the outputs have the covariance sigma^2 (I - H)^-1.
+        """
+        w = self.w[train]
+        train, w = train[w > 0], w[w > 0]
+        n, mean = len(train), np.outer(np.ones(len(w)), w / w.sum())
+        given = self.given(candidate)
+        intercept = given.pop("fit_intercept", True)
+        centred = intercept and given.get("center_kernel", True)
+        Y = self.Y[train].reshape(n, -1)
+        Y = np.sqrt(w)[:, None] * (Y - mean @ Y if intercept else Y)
+        logs = []
+        for alpha in alphas:
+            fit = FULL[self.kind](alpha=alpha, fit_intercept=centred, **given)
+            H = fit.fit(self.X[train], np.eye(n), w).predict(self.X[train]) - centred * mean
+            H = np.sqrt(w)[:, None] * H / np.sqrt(w)
+            kept = 1 - np.linalg.eigvalsh((H + H.T) / 2)
+            rank = (1 - kept > 1e-10).sum()
+            noise = (Y * (Y - H @ Y)).sum(axis=0)
+            freedom = max(w.sum() - 1, rank)
+            logs.append(np.log(kept).sum() / 2 - freedom / 2 * np.log(noise))
+        likelihood, prior = np.exp(logs - np.max(logs, axis=0)), np.full(len(alphas), 1.0)
+        for _ in range(N_ROUNDS):
+            posterior = prior[:, None] * likelihood
+            posterior /= posterior.sum(axis=0)
+            prior = posterior.mean(axis=1)
+        posterior = prior[:, None] * likelihood
+        return (posterior / posterior.sum(axis=0)).reshape(-1, *self.Y.shape[1:])
+
     def residual(self, split, model):
         """Held-out residuals, scaled so that the sum of their squares is the error."""
         train, test = split
-        alpha = None if isinstance(model, str) else model[1]
-        name = (model[0], alpha.tobytes()) if np.ndim(alpha) else model
-        key = (test.tobytes(), train.tobytes(), name)
+        key = (test.tobytes(), train.tobytes(), model)
         if key not in self.found:
             away = self.predict(train, self.X[test], model) - self.Y[test]
             v = self.w[test] / self.w[test].sum() / (self.Y[test].size / len(test))
             self.found[key] = np.sqrt(v)[:, None] * away.reshape(len(test), -1)
         return self.found[key]
 
-    def errors_of_outputs(self, split, model):
-        """Held-out error of each output."""
-        R = self.residual(split, model)
-        return (R**2).sum(axis=0).reshape(self.Y.shape[1:]) * R.shape[1]
+
+def mixture(model, X, Y, w=None):
+    """The weighted predictions of separate fits of the parts of a search, and of the mean."""
+    fits, everything = Fits(model, X, Y, w), np.arange(len(X))
+    candidate = None if fits.gammas is None else list(fits.gammas).index(model.gamma_)
+    out = (1 - model.stack_weights_.sum()) * fits.predict(everything, X, MEAN)
+    parts = zip(model.stack_alphas_, model.stack_ranks_, model.stack_weights_, strict=True)
+    for alpha, rank, weight in parts:
+        alpha = tuple(alpha) if np.ndim(alpha) else alpha
+        out = out + weight * fits.predict(everything, X, (candidate, alpha, rank))
+    return out
 
 
 # ---------------------------------------------------------------- the choice
@@ -180,7 +219,7 @@ class NaiveChoice:
         self.single_error = crossed(self.surface, splits)
         self.everything = self._best(range(self.n_folds), None)
         self.bests = [self._best(kept, self.everything) for _, kept in self.groups]
-        ways = WAYS if mixes_ridge and any(len(kept) > 1 for _, kept in self.groups) else WAYS[:2]
+        ways = WAYS if mixes_ridge else WAYS[:2]
         found = {way: [self._without(way, g) for g in range(len(self.groups))] for way in ways}
         sizes = [len(out) for out, _ in self.groups]
         self.ways_mse = {
@@ -243,10 +282,7 @@ class NaiveChoice:
                 different.append(i)
         found = {"place": (k, a), "ranks": different}
         found["ridge"] = tuple(int(i) for i in np.unravel_index(ridge.argmin(), ridge.shape))
-        found["outputs"] = {
-            one: self._penalties(folds, one, ridge[k].argmin() if one == k else found["ridge"][1])
-            for one in self.candidates
-        }
+        found["outputs"] = self._averaged(ridge[k].argmin())
         return found
 
     def _path(self, errors):
@@ -262,23 +298,11 @@ class NaiveChoice:
                 found.append(min(tied, key=lambda i: self.n_parameters.ravel()[i]))
         return found
 
-    def _penalties(self, folds, candidate, common):
-        """Penalty of each output: the common one, or one that is better by a standard error."""
+    def _averaged(self, common):
+        """Penalties about whole decades from a common one."""
         logs = np.log10(self.alphas)
         near = [np.abs(logs - logs[common] - step).argmin() for step in range(-3, 4)]
-        near = np.unique([*near, common])
-        models = [(candidate, float(self.alphas[a]), None) for a in near]
-        errors = np.array(
-            [[self.fits.errors_of_outputs(self.splits[k], m) for m in models] for k in folds]
-        )
-        found = np.full(errors.shape[2:], self.alphas[common])
-        for index in np.ndindex(*found.shape):
-            mine = errors[(slice(None), slice(None), *index)]
-            best = mine.mean(axis=0).argmin()
-            fall = mine[:, best] - mine[:, list(near).index(common)]
-            if len(folds) > 1 and fall.mean() < -fall.std(ddof=1) / np.sqrt(len(folds)):
-                found[index] = self.alphas[near[best]]
-        return found
+        return tuple(float(self.alphas[a]) for a in np.unique([*near, common]))
 
     # ------------------------------------------------------------ ways
 
@@ -294,22 +318,14 @@ class NaiveChoice:
         if self.mixes_ridge:
             parts.append((k, alpha, None))
         if way == "ranks and penalties of outputs":
-            parts.append((k, best["outputs"][k], None))
+            parts.append((k, best["outputs"], None))
         return [*parts, MEAN]
 
     def _residuals(self, way, group, folds):
-        """Residuals of the parts in some folds, of shape (n_residuals, n_parts).
-
-        Penalties of outputs are chosen without the group of each fold.
-        """
-        found = []
+        """Residuals of the parts in some folds, of shape (n_residuals, n_parts)."""
+        parts, found = self._parts(way, group), []
         for fold in folds:
-            columns, own = [], self._group_of(fold)
-            of_fold = self.everything if own is None else self.bests[own]
-            for part in self._parts(way, group):
-                if not isinstance(part, str) and np.ndim(part[1]):
-                    part = (part[0], of_fold["outputs"][part[0]], None)
-                columns.append(self.fits.residual(self.splits[fold], part).ravel())
+            columns = [self.fits.residual(self.splits[fold], part).ravel() for part in parts]
             found.append(np.stack(columns, axis=1))
         return np.concatenate(found) / np.sqrt(len(folds))
 

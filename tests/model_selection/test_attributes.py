@@ -81,8 +81,8 @@ def check_relations(model, X):
     for alpha, rank in zip(model.stack_alphas_, model.stack_ranks_, strict=True):
         if np.ndim(alpha):
             assert rank is None
-            assert alpha.shape == model.predict(X).shape[1:]
-            assert set(alpha.ravel()) <= set(model.alphas_)
+            assert (np.diff(alpha) > 0).all()
+            assert set(alpha) <= set(model.alphas_)
             assert model.choice_ == "ranks and penalties of outputs"
         else:
             assert alpha == model.alpha_ in model.alphas_

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from naive_choice import mixture
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import KFold
@@ -30,27 +31,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 ALPHAS = np.logspace(-1, 3, 5)
 PLAIN = {HOLRRCV: HOLRR, LRRCV: LRR, KernelHOLRRCV: KernelHOLRR, KernelLRRCV: KernelLRR}
 FULL = {HOLRRCV: RLS, LRRCV: RLS, KernelHOLRRCV: KernelRLS, KernelLRRCV: KernelRLS}
-
-
-def mixture(model, X, Y, w=None):
-    """The weighted predictions of separate fits of the parts of a stack, and of the mean."""
-    share = 1 - model.stack_weights_.sum()
-    out = share * np.broadcast_to(np.average(Y, axis=0, weights=w), Y.shape)
-    names = ("kernel", "gamma", "landmarks")
-    final = model.best_estimator_.get_params()
-    params = {name: final[name] for name in names if name in final}
-    parts = zip(model.stack_alphas_, model.stack_ranks_, model.stack_weights_, strict=True)
-    for alpha, rank, weight in parts:
-        if rank is None:
-            part = np.empty(Y.shape)
-            for one in np.unique(alpha):  # each output has the fit of its penalty
-                found = FULL[type(model)](alpha=one, **params).fit(X, Y, w).predict(X)
-                part = np.where(alpha == one, found, part)
-        else:
-            rank = rank if isinstance(model, (HOLRRCV, KernelHOLRRCV)) else rank[0]
-            part = PLAIN[type(model)](rank=rank, alpha=alpha, **params).fit(X, Y, w).predict(X)
-        out = out + weight * part
-    return out
 
 
 def noisy(n, d0, shape, seed=0):

@@ -39,7 +39,6 @@ from .surface import RankPath
 
 __all__ = [
     "ALONE",
-    "COMPARED",
     "WAYS",
     "Best",
     "Chosen",
@@ -243,14 +242,13 @@ def ranks_and_outputs(best: Best, mixes_ridge: bool) -> tuple[int, tuple[Part, .
     return candidate, (*parts[:-1], Part(best.common, None, by_output=True), MEAN)
 
 
+# The first of equally good ways is chosen.
 WAYS: dict[str, Way] = {
     "ridge regression": ridge_regression,
     "ranks": mixed_ranks,
     "ranks and penalties of outputs": ranks_and_outputs,
 }
-# Ways that a search compares, the first of equally good ones being chosen, and those of searches
-# whose outputs have no likelihood of their own.
-COMPARED = ("ridge regression", "ranks and penalties of outputs")
+# Ways of searches whose outputs have no likelihood of their own.
 ALONE = ("ridge regression", "ranks")
 
 
@@ -371,7 +369,7 @@ def choose_mixture(
     *,
     groups: Groups,
     over_folds: OverFolds,
-    ways: Sequence[str] = COMPARED,
+    ways: Sequence[str] = tuple(WAYS),
     mixes_ridge: bool = True,
     keeps_directions: bool = True,
 ) -> Chosen:

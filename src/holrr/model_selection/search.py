@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Integral
 from operator import ge
@@ -30,8 +30,7 @@ from ..core.warn import warn
 from ..progress import Progress, progress
 from ..streaming.budget import search_budget
 from .choice import (
-    ALONE,
-    COMPARED,
+    WAYS,
     Chosen,
     Groups,
     choose_mixture,
@@ -130,7 +129,7 @@ class SearchOptions:
     fit_intercept: bool = True
     named_candidates: bool = False
     by_output: bool = False
-    ways: Sequence[str] = COMPARED
+    ways: Sequence[str] = field(default_factory=lambda: tuple(WAYS))
     groups: Any = None
 
     @property
@@ -815,7 +814,7 @@ def mixed(
     scaled, n_jobs = scaled_penalties(alphas, problems), n_parallel(problems, options.n_jobs)
     candidate, place, rank = split_index(single.index, results, options.named_candidates)
     mixes_ridge = has_full_rank(problems, options)
-    ways = options.ways if mixes_ridge else ALONE
+    ways = [way for way in options.ways if mixes_ridge or way != "ranks and penalties of outputs"]
 
     def path(fold: int, candidate: int) -> RankPath:
         return problems.path(fold, candidate, float(scaled.min()), surface.grid.caps)
