@@ -30,7 +30,6 @@ from ..model_selection.linear import (
     search_attributes,
     shared_parameters,
 )
-from ..model_selection.pruning import pruned_surface
 from ..model_selection.search import Choice, Found, SearchOptions, run_search
 from ..model_selection.sources import Problems
 from ..streaming.stream import Stream
@@ -142,7 +141,6 @@ class KernelSearch(Search):
             structure=self._structure,
             alphas=check_penalties(self.alphas, "alphas"),
             selection=resolve_selection(self),
-            prune=pruned_surface,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             fit_intercept=self.fit_intercept,

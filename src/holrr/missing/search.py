@@ -312,16 +312,15 @@ def _search_ridge(
             return errors
 
         errors = over_folds(problems.n_folds, run, n_parallel(problems, options.n_jobs))
-        return Surface(np.array(errors)[:, None, :], more, grid, float(np.mean(nulls)), 1)
+        return Surface.of_ridge(np.array(errors)[:, None, :], more, float(np.mean(nulls)))
 
     if options.alphas is not None:
         surface = compute(alphas)
     else:
         surface, alphas = refined(compute, alphas)
     warn_at_edge(surface, alphas, "alphas")
-    surface = surface.supported()
     results = results_of(surface, problems.shape, options)
-    results["ridge_mse"] = crossed_ridge(surface.fold_mse, groups_of(problems.shared))
+    results["ridge_mse"] = crossed_ridge(surface.fold_ridge, groups_of(problems.shared))
     index = select(results, options.selection, problems.n_folds)
     choice = single_choice(index, results, options, float(results["mean_mse"][index]))
     if options.selection == "min":
@@ -394,15 +393,15 @@ def _search_ranks(
     assert best is not None
     if best != choice:
         imputed, found = surface_of(best)
-    found.fold_mse[(slice(None), 0, *best)] = visited[best].errors
+    found.errors[0, best[0]][(slice(None), *best[1:])] = visited[best].errors
+    found = replace(found, null_mse=null_mse)
     warn_at_edge(found, found.alphas, "alphas")
-    results = results_of(replace(found, null_mse=null_mse), shape, options)
+    results = results_of(found, shape, options)
     # The error of ridge regression must not be that of outputs that another model has imputed. For
     # outputs that are all zero, ridge regression predicts zero, and only the others count.
     if some.exact_start:
         ones = RankGrid((1,) * len(grid.caps))
         bare = compute_surface(some.start, found.alphas, ones, options, bar, 0.0)
-        assert bare.fold_ridge is not None
         results["ridge_mse"] = crossed_ridge(bare.fold_ridge, groups_of(some.start.shared))
     results["fitted_index"] = np.array(list(visited))
     results["fitted_mse"] = np.array([v.errors.mean() for v in visited.values()])
@@ -496,11 +495,15 @@ def _lower_ranks(index: Index, surface: Surface) -> list[Index]:
     be fitted to be compared with it. Output modes are also lowered together: a mode of low rank
     next to others of high rank leaves much freedom for outputs that are never observed.
     """
-    p, errors = len(surface.grid.caps) - 1, surface.fold_mse[0, 0]
+    p = len(surface.grid.caps) - 1
     steps = [(1, *(0,) * p), *((0, *step) for step in product((0, 1), repeat=p) if any(step))]
     head, ranks = index[: -p - 1], index[-p - 1 :]
     lower = [(*head, *(R - less for R, less in zip(ranks, step, strict=True))) for step in steps]
-    return [other for other in lower if min(other) >= 0 and np.isfinite(errors[other])]
+    return [
+        other
+        for other in lower
+        if min(other) >= 0 and np.isfinite(surface.errors[0, other[0]][(0, *other[1:])])
+    ]
 
 
 def _places(grown: dict[_Model, _Visit], surface: Surface) -> dict[Index, _Visit]:

@@ -199,7 +199,7 @@ def default_alphas(trace: float, n_directions: int) -> np.ndarray:
 
 
 class _Profiled(Protocol):
-    """Errors for a grid of penalties, as `search.Surface` and `pruning.Screened`."""
+    """Errors for a grid of penalties, as `search.Surface`."""
 
     @property
     def null_mse(self) -> float: ...
@@ -251,7 +251,7 @@ def widened(
 
     Returns
     -------
-    found : Surface or Screened
+    found : Surface
         Errors of all penalties.
     penalties : array of shape (n + more,)
         Penalties of the widened grid.

@@ -61,7 +61,6 @@ from .grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
 from .input_ranks import candidate_designs
 from .intervals import half_width, interval_factor
 from .own_inputs import own_designs
-from .pruning import pruned_surface
 from .search import (
     Choice,
     Found,
@@ -742,7 +741,6 @@ class LinearSearch(Search):
             structure=self._structure,
             alphas=check_penalties(self.alphas, "alphas"),
             selection=resolve_selection(self),
-            prune=pruned_surface,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             fit_intercept=self.fit_intercept,
@@ -1387,9 +1385,7 @@ class HOLRRCV(LinearSearch):
           fold;
         - ``alphas``, and ``n_parameters``, of shape (R0, ..., Rp);
         - ``null_mse``, ``ridge_mse`` and ``held_out_mse``: the values of the attributes;
-        - in large searches: NaN at penalties that cannot be chosen, and ``screened_mse``, of
-          shape (n_alphas,): the approximate least error at each penalty, NaN far from the best
-          penalties;
+        - with more than nine penalties: NaN at those that are far from the best one;
         - with `output_weight`: ``unweighted_mse``, the held-out error of the choice with equal
           weights of all outputs;
         - with missing outputs: ``fitted_index`` and ``fitted_mse``, the candidates that were fitted

@@ -8,7 +8,7 @@ the source of their problems (`sources`) and in the structure of their coefficie
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Integral
@@ -22,7 +22,13 @@ from ..core.approximate import Structure
 from ..core.fit import Fit, fit_approximation, fit_by_output, scaled_alpha
 from ..core.leverage import prior_ratio
 from ..core.mixture import Mixture
-from ..core.namespace import Array, asarray_like, device_of, is_numpy_array, namespace_of, to_numpy
+from ..core.namespace import (
+    Array,
+    all_to_numpy,
+    device_of,
+    namespace_of,
+    to_numpy,
+)
 from ..core.results import Deferred, Results
 from ..core.tensor import Tucker
 from ..core.threads import few_threads_for, limit_threads, n_threads_for
@@ -86,6 +92,12 @@ _N_PENALTIES = 13
 # Relative difference of held-out errors above which limits of ranks give a warning.
 _LOST = 0.02
 
+# Number of penalties up to which all error surfaces are computed, and number of penalties on each
+# side of the best one whose surfaces are computed in larger grids.
+_FEW, _AROUND = 9, 1
+# Largest input rank that is tried first.
+_LEADING = 64
+
 SELECTIONS = ("stack", "min", "1se")
 
 
@@ -106,8 +118,6 @@ class SearchOptions:
     selection, n_jobs, verbose, fit_intercept
         Parameters of `HOLRRCV`. The selection is resolved: it is "stack" only if ranks can be
         mixed.
-    prune : callable or None
-        Function that computes only some error surfaces, see `pruning.pruned_surface`.
     named_candidates : bool
         Whether results have an axis for the candidates (kernels, designs of the inputs).
     by_output : bool
@@ -123,7 +133,6 @@ class SearchOptions:
     structure: Callable[[Index], Structure]
     alphas: np.ndarray | None = None
     selection: Any = "stack"
-    prune: Callable[..., Any] | None = None
     n_jobs: int | None = None
     verbose: Any = False
     fit_intercept: bool = True
@@ -207,13 +216,13 @@ def search_work(problems: Problems) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Held-out mean squared errors of all folds, candidates, penalties and ranks.
+    """Held-out mean squared errors of all folds and ranks, at some candidates and penalties.
 
     Parameters
     ----------
-    fold_mse : array of shape (n_folds, n_candidates, n_alphas, R0, ...)
-        Errors in the units of the scaled data, on the device of the data. NaN for models that were
-        not computed.
+    errors : dict
+        Errors of all folds and ranks, of shape (n_folds, R0, ...), for pairs of candidate and index
+        of the penalty: in the units of the scaled data, on the device of the data.
     alphas : array of shape (n_alphas,)
         Penalties in the units of the user's data.
     grid : RankGrid
@@ -222,86 +231,98 @@ class Surface:
         Error of predicting the training mean, or of predicting zero without an intercept.
     n_supported : int
         Largest number of input directions that a training fold supports.
-    fold_ridge : array of shape (n_folds, n_candidates, n_alphas), or None
-        Errors of ridge regression; None if they are not known.
+    fold_ridge : array of shape (n_folds, n_candidates, n_alphas)
+        Errors of ridge regression, at all penalties.
     """
 
-    fold_mse: Array
+    errors: dict[Index, Array]
     alphas: np.ndarray
     grid: RankGrid
     null_mse: float
     n_supported: int
-    fold_ridge: np.ndarray | None = None
+    fold_ridge: np.ndarray
 
-    def places(self) -> Iterable[Index]:
-        """Return the pairs of candidate and penalty whose errors are known."""
-        return np.ndindex(*self.fold_mse.shape[1:3])
+    @classmethod
+    def of_ridge(cls, fold_ridge: np.ndarray, alphas: np.ndarray, null_mse: float) -> Surface:
+        """Return the surface of ridge regression alone."""
+        errors = {place: fold_ridge[:, *place] for place in np.ndindex(fold_ridge.shape[1:])}
+        return cls(errors, alphas, RankGrid(()), null_mse, 1, fold_ridge)
+
+    def places(self) -> list[Index]:
+        """Return the pairs of candidate and index of the penalty whose errors are known."""
+        return sorted(self.errors)
 
     def errors_at(self, candidate: int, place: int) -> Array:
         """Return the errors of all folds and ranks at one penalty, of shape (n_folds, R0, ...)."""
-        return self.fold_mse[:, candidate, place, ...]
+        return self.errors[candidate, place]
 
     @cached_property
-    def device_mean(self) -> Array:
-        """Mean over the folds, on the device of the errors."""
-        return namespace_of(self.fold_mse).mean(self.fold_mse, axis=0)
+    def means(self) -> dict[Index, Array]:
+        """Means over the folds, of shape (R0, ...)."""
+        return {at: namespace_of(A).mean(A, axis=0) for at, A in sorted(self.errors.items())}
 
     @cached_property
-    def std_mse(self) -> np.ndarray:
-        """Standard deviation over the folds, of shape (n_candidates, n_alphas, R0, ...)."""
-        found = [
-            std_over_folds(self.fold_mse[:, k, ...], self.device_mean[k, ...])
-            for k in range(self.fold_mse.shape[1])
-        ]
-        return np.stack(found) if len(found) > 1 else found[0][None, ...]
-
-    @cached_property
-    def mean_mse(self) -> np.ndarray:
-        """Mean over the folds, of shape (n_candidates, n_alphas, R0, ...)."""
-        return to_numpy(self.device_mean)
+    def least(self) -> np.ndarray:
+        """Least mean error of each candidate and penalty, infinite where errors are not known."""
+        found = np.full(self.fold_ridge.shape[1:], np.inf)
+        if self.means:
+            values = all_to_numpy([_least_of(mean) for mean in self.means.values()])
+            found[tuple(np.transpose(list(self.means)))] = np.reshape(values, -1)
+        return found
 
     def at(self, candidate: int, place: int) -> np.ndarray:
         """Return the mean over the folds at one penalty, of shape (R0, ...)."""
-        return to_numpy(self.device_mean[candidate, place, ...])
+        return to_numpy(self.means[candidate, place])
 
     def entries(self, axis: Any) -> dict[str, Any]:
-        """Return the errors as entries of `cv_results_`.
+        """Return the errors as entries of `cv_results_`, with NaN where they are not known.
 
         Parameters
         ----------
         axis : slice or int
             Candidates: a slice of all candidates, or the index of the only one.
         """
-        mean: Any = Deferred(lambda: self.mean_mse[axis])
-        return {
-            "mean_mse": self.mean_mse[axis] if is_numpy_array(self.fold_mse) else mean,
-            "std_mse": Deferred(lambda: self.std_mse[axis]),
-            "fold_mse": Deferred(lambda: to_numpy(self.fold_mse[:, axis, ...])),
-        }
+
+        def std() -> np.ndarray:
+            found = {at: std_over_folds(self.errors[at], mean) for at, mean in self.means.items()}
+            return self._dense(found)[axis]
+
+        def folds() -> np.ndarray:
+            return np.moveaxis(self._dense(self.errors), 2, 0)[:, axis]
+
+        mean = Deferred(lambda: self._dense(self.means)[axis])
+        return {"mean_mse": mean, "std_mse": Deferred(std), "fold_mse": Deferred(folds)}
+
+    def _dense(self, values: dict[Index, Array]) -> np.ndarray:
+        """Return values of known places as an array of shape (n_candidates, n_alphas, ...)."""
+        shape = next(iter(values.values())).shape
+        found = np.full((*self.fold_ridge.shape[1:], *shape), np.nan)
+        for place, value in values.items():
+            found[place] = to_numpy(value)
+        return found
 
     def select(
         self, results: dict[str, Any], options: SearchOptions, n_folds: int
     ) -> tuple[Index, float]:
         """Return the index of the chosen model in `cv_results_`, and its error."""
-        chosen_here = options.selection in ("stack", "min")
-        if chosen_here and not is_numpy_array(self.fold_mse):
-            index = self._best_there(results["n_parameters"])
-            shown = index if options.named_candidates else index[1:]
-            return shown, float(self.device_mean[index])
+        if options.selection in ("stack", "min"):
+            index = self.best(results["n_parameters"])
+            error = float(self.means[index[:2]][index[2:]])
+            return (index if options.named_candidates else index[1:]), error
         index = select(results, options.selection, n_folds)
         return index, float(results["mean_mse"][index])
 
-    def _best_there(self, n_parameters: np.ndarray) -> Index:
-        """Return the `best_index` on an accelerator; transfer only the indices of tied errors."""
-        xp, mean = namespace_of(self.device_mean), self.device_mean
-        errors = xp.where(xp.isnan(mean), xp.full_like(mean, math.inf), mean)
-        least = float(xp.min(errors))
-        check_some_finite(np.array(least))
-        bound = least + 1e-12 * abs(least) + 1e-14 * self.null_mse
-        where = [to_numpy(index) for index in xp.nonzero(errors <= bound)]
-        ranks = tuple(where[len(where) - n_parameters.ndim :])
-        first = int(np.argmin(n_parameters[ranks])) if ranks else 0
-        return tuple(int(index[first]) for index in where)
+    def best(self, n_parameters: np.ndarray) -> Index:
+        """Return the `best_index` (candidate, penalty, rank) of the known errors."""
+        check_some_finite(self.least)
+        bound = tie_bound(float(self.least.min()), self.null_mse)
+        tied = []
+        for place in np.argwhere(self.least <= bound).tolist():
+            mean = self.means[tuple(place)]
+            where = namespace_of(mean).nonzero(mean <= bound) if mean.ndim else ()
+            ranks = np.stack(all_to_numpy(list(where)), axis=1) if where else [()]
+            tied += [(*place, *map(int, rank)) for rank in ranks]
+        return min(tied, key=lambda index: n_parameters[index[2:]])
 
     def joined(self, other: Surface, order: np.ndarray) -> Surface:
         """Return the surface with the errors of more penalties.
@@ -313,63 +334,50 @@ class Surface:
         order : array of int
             Order of all penalties; indices of the other penalties follow those of this surface.
         """
-        ridge = None
-        if self.fold_ridge is not None and other.fold_ridge is not None:
-            ridge = np.concatenate([self.fold_ridge, other.fold_ridge], axis=2)[:, :, order]
+        new, n, errors = np.argsort(order), self.alphas.size, dict[Index, Array]()
+        for start, part in ((0, self), (n, other)):
+            for (candidate, place), A in part.errors.items():
+                errors[candidate, int(new[start + place])] = A
         return replace(
             self,
-            fold_mse=_interleaved(self.fold_mse, other.fold_mse, order),
+            errors=errors,
             alphas=np.concatenate([self.alphas, other.alphas])[order],
-            fold_ridge=ridge,
+            n_supported=max(self.n_supported, other.n_supported),
+            fold_ridge=np.concatenate([self.fold_ridge, other.fold_ridge], axis=2)[:, :, order],
         )
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the least error at each penalty, and the fold errors of the best model."""
-        xp, n = namespace_of(self.fold_mse), self.alphas.size
-        mean = xp.reshape(xp.moveaxis(self.device_mean, 1, 0), (n, -1))
-        least = _least_of_rows(mean)
-        best = int(np.argmin(least))
-        folds = xp.moveaxis(self.fold_mse, 2, 1)[:, best, ...]
-        place = int(np.nanargmin(to_numpy(mean[best, :])))
-        return least, to_numpy(xp.reshape(folds, (folds.shape[0], -1))[:, place])
+        place = tuple(map(int, np.unravel_index(np.argmin(self.least), self.least.shape)))
+        mean = self.at(*place)
+        rank = np.unravel_index(int(np.nanargmin(mean)), mean.shape) if mean.ndim else ()
+        return self.least.min(axis=0), to_numpy(self.errors[place][(slice(None), *rank)])
 
     def supported(self) -> Surface:
         """Return the surface of the ranks that the data support."""
-        if not self.grid.caps:  # ridge regression itself
-            return replace(self, fold_ridge=to_numpy(self.fold_mse))
         grid = self.grid.within_input_rank(self.n_supported)
         if grid.caps == self.grid.caps:
             return self
-        return replace(self, fold_mse=self.fold_mse[:, :, :, : grid.caps[0], ...], grid=grid)
+        kept = {place: A[:, : grid.caps[0], ...] for place, A in self.errors.items()}
+        return replace(self, errors=kept, grid=grid)
 
 
-def _interleaved(A: Array, B: Array, order: np.ndarray) -> Array:
-    """Join two arrays along axis 2 in the given order, without a second copy if possible."""
-    n = A.shape[2]
-    if not is_numpy_array(A):
-        xp = namespace_of(A)
-        return xp.take(xp.concat([A, B], axis=2), asarray_like(order, A), axis=2)
-    out = np.empty((*A.shape[:2], order.size, *A.shape[3:]))
-    for place, i in enumerate(order):
-        out[:, :, place] = A[:, :, i] if i < n else B[:, :, i - n]
-    return out
-
-
-def _least_of_rows(A: Array) -> np.ndarray:
-    """Return the smallest entry of each row of a matrix, ignoring NaN."""
-    if is_numpy_array(A):
-        return np.fmin.reduce(A, axis=1)
-    xp = namespace_of(A)
-    return to_numpy(xp.min(xp.where(xp.isnan(A), xp.full_like(A, math.inf), A), axis=1))
+def _least_of(mean: Array) -> Array:
+    """Return the smallest entry, ignoring NaN."""
+    xp = namespace_of(mean)
+    return xp.min(xp.where(xp.isnan(mean), xp.full_like(mean, math.inf), mean))
 
 
 # ---------------------------------------------------------------- the error surface
 
 
 def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
-    """Compute the held-out errors of all candidates, penalties and ranks.
+    """Compute the held-out errors of all candidates and ranks, at all penalties or near the best.
 
-    A default grid of penalties is widened while the error decreases towards one of its ends.
+    A default grid of penalties is widened while the error decreases towards one of its ends, and
+    refined around the best penalty. Large input ranks are left out unless the best rank is among
+    the largest of the others. The errors of ridge regression, which has full rank, are always
+    computed.
 
     Parameters
     ----------
@@ -381,23 +389,58 @@ def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
     given = options.alphas
     alphas = default_penalties(problems) if given is None else given
     grid = plan_ranks(problems, options, alphas.size)
+    # A few surfaces cost little, and other rules of selection need the errors of all penalties.
+    # Problems that are not kept would be computed again for each call.
+    is_near = options.selection in ("stack", "min") and alphas.size > _FEW and problems.keeps_all
+    lowest = float(scaled_penalties(alphas, problems).min())
     with progress(options.name, options.verbose) as bar:
-        # On an accelerator, computing all surfaces is faster than pruning.
-        no_pruning = callable(options.selection) or problems.device is not None
-        if options.prune is not None and not no_pruning:
-            surface = options.prune(problems, alphas, grid, options, bar)
-            if surface is not None:
-                return surface
-        lowest = float(scaled_penalties(alphas, problems).min())
-        compute = partial(
-            compute_surface, problems, grid=grid, options=options, bar=bar, min_alpha=lowest
-        )
-        if given is not None:
-            surface = compute(alphas)
-        else:
-            surface, alphas = refined(compute, alphas)
-    warn_at_edge(surface, alphas, "alphas")
-    return surface.supported()
+
+        def surface_of(grid: RankGrid) -> Surface:
+            compute: Callable[..., Surface] = partial(
+                compute_surface, problems, grid=grid, options=options, bar=bar, min_alpha=lowest
+            )
+            compute = partial(near_the_best, compute) if is_near and grid.caps else compute
+            found = compute(alphas) if given is not None else refined(compute, alphas)[0]
+            return found.supported()
+
+        leading = grid.within_input_rank(_LEADING)
+        surface = surface_of(leading if is_near else grid)
+        if surface.grid.caps != grid.within_input_rank(surface.n_supported).caps:
+            best = surface.best(parameter_counts(problems.shape, surface.grid.caps))
+            if 4 * (best[2] + 1) > 3 * _LEADING:  # the best rank can be a larger one
+                surface = surface_of(grid)
+    warn_at_edge(surface, surface.alphas, "alphas")
+    return surface
+
+
+def near_the_best(compute: Callable[..., Surface], alphas: np.ndarray) -> Surface:
+    """Compute error surfaces only around the best penalty of each candidate.
+
+    The search starts at the best penalty of ridge regression, whose errors need no error surface,
+    and ends where the two next penalties on both sides have larger errors.
+
+    Parameters
+    ----------
+    compute : callable
+        Function from penalties, and the places to compute, to a `Surface`.
+    alphas : array of shape (n_alphas,)
+        Penalties.
+    """
+    order = np.argsort(alphas)
+    surface = compute(alphas, places=[])
+    starts = surface.fold_ridge.mean(axis=0).argmin(axis=1)
+    while True:
+        wanted = []
+        for candidate, start in enumerate(starts):
+            least = surface.least[candidate]
+            best = int(np.argmin(least)) if np.isfinite(least).any() else start
+            at = int(np.flatnonzero(order == best)[0])
+            near = order[max(at - _AROUND, 0) : at + _AROUND + 1]
+            wanted += [(candidate, int(a)) for a in near if (candidate, a) not in surface.errors]
+        if not wanted:
+            return surface
+        more = compute(alphas, places=wanted)
+        surface = replace(surface, errors={**surface.errors, **more.errors})
 
 
 def compute_surface(
@@ -407,8 +450,9 @@ def compute_surface(
     options: SearchOptions,
     bar: Progress,
     min_alpha: float = math.inf,
+    places: Sequence[Index] | None = None,
 ) -> Surface:
-    """Compute the errors of all folds, candidates and ranks for some penalties.
+    """Compute the errors of all folds and ranks at some places, and of ridge regression at all.
 
     Parameters
     ----------
@@ -424,41 +468,46 @@ def compute_surface(
         Progress bar.
     min_alpha : float
         Smallest penalty of all calls, in the units of the scaled data.
+    places : sequence of (candidate, index of the penalty), optional
+        Places whose surfaces are computed; all by default.
     """
     n_folds, caps = problems.n_folds, grid.caps
     scaled = scaled_penalties(alphas, problems)
     min_alpha = min(min_alpha, float(scaled.min()))
-    shape = (n_folds, problems.n_candidates, alphas.size, *caps)
-    fold_mse: Array = np.empty(shape)
-    if problems.device is not None:
-        xp = namespace_of(problems.device)
-        fold_mse = xp.empty(shape, dtype=xp.float64, device=device_of(problems.device))
-    bar.expect(n_folds * problems.n_candidates * alphas.size)
+    if places is None:
+        places = list(np.ndindex(problems.n_candidates, alphas.size))
+    bar.expect(n_folds * len(places))
     nulls: list[float] = []
-    supported, ridge = 1, []
+    supported, ridge, errors = 1, [], dict[Index, Array]()
 
     def run(fold: int) -> tuple[float, int, np.ndarray]:
         path = problems.path(fold, candidate, min_alpha, caps)
         held_out = path.held_out
-        out = fold_mse[fold, candidate, ...]
-        error_surface(path, held_out, scaled, caps, out=out, tick=bar.tick)
-        errors = path.ridge_errors(scaled) / held_out.size if caps else np.empty(0)
+        if here:
+            out = block[fold, ...]
+            error_surface(path, held_out, scaled[here], caps, out=out, tick=bar.tick)
+        errors = path.ridge_errors(scaled) / held_out.size
         return held_out.yy / held_out.size, path.s.shape[0], errors
 
     for candidate in range(problems.n_candidates):
+        here = [a for k, a in places if k == candidate]
         problems.open(candidate)
-        if problems.device is not None and problems.keeps_all:
-            # Computing the bases of all folds together uses all cores and needs one transfer.
-            paths = [problems.path(fold, candidate, min_alpha, caps) for fold in range(n_folds)]
-            prepare_paths(paths, list(map(float, scaled)))
+        block: Array = np.empty((n_folds, len(here), *caps))
+        if problems.device is not None:
+            xp, where = namespace_of(problems.device), device_of(problems.device)
+            block = xp.empty(block.shape, dtype=xp.float64, device=where)
+            if problems.keeps_all and here:
+                # Computing the bases of all folds together uses all cores and needs one transfer.
+                paths = [problems.path(fold, candidate, min_alpha, caps) for fold in range(n_folds)]
+                prepare_paths(paths, list(map(float, scaled[here])))
         done = over_folds(n_folds, run, n_parallel(problems, options.n_jobs))
-        null, directions, errors = zip(*done, strict=True)
+        errors |= {(candidate, a): block[:, i, ...] for i, a in enumerate(here)}
+        null, directions, of_ridge = zip(*done, strict=True)
         # Other candidates may have own inputs, whose part is subtracted from their outputs.
         nulls = nulls or list(null)
         supported = max(supported, *directions)
-        ridge.append(np.stack(errors))
-    by_ridge = np.stack(ridge, axis=1) if caps else None
-    return Surface(fold_mse, alphas, grid, float(np.mean(nulls)), supported, by_ridge)
+        ridge.append(np.stack(of_ridge))
+    return Surface(errors, alphas, grid, float(np.mean(nulls)), supported, np.stack(ridge, axis=1))
 
 
 def default_penalties(problems: Problems) -> np.ndarray:
@@ -565,26 +614,25 @@ def check_some_finite(errors: np.ndarray) -> None:
 
 
 def std_over_folds(fold_mse: Array, mean: Array) -> np.ndarray:
-    """Return the standard deviation over the folds, without a copy of all folds."""
-    xp = namespace_of(mean)
-    std = xp.zeros_like(mean)
-    for index in np.ndindex(*std.shape[:1]):
-        part, centre = fold_mse[(slice(None), *index, ...)], mean[(*index, ...)]
-        peak = float(np.fmax.reduce(to_numpy(centre), axis=None, initial=0.0))
-        # Unit in which no square overflows or underflows.
-        unit = peak if 0 < peak < math.inf and not 1e-120 < peak < 1e120 else 1.0
-        out = std[(*index, ...)]
-        for fold in range(part.shape[0]):
-            with np.errstate(invalid="ignore"):  # infinity minus infinity
-                if unit == 1.0:
-                    away = part[fold, ...] - centre
-                else:
-                    away = part[fold, ...] / unit - centre / unit
-            away *= away
-            out += away
-        out /= part.shape[0]
-        out[...] = unit * xp.sqrt(out)
-    return to_numpy(std)
+    """Return the standard deviation over the folds, without a copy of all folds.
+
+    Parameters
+    ----------
+    fold_mse : array of shape (n_folds, R0, ...)
+    mean : array of shape (R0, ...)
+    """
+    xp, std = namespace_of(mean), 0 * mean
+    peak = float(np.fmax.reduce(to_numpy(mean), axis=None, initial=0.0))
+    # Unit in which no square overflows or underflows.
+    unit = peak if 0 < peak < math.inf and not 1e-120 < peak < 1e120 else 1.0
+    for fold in range(fold_mse.shape[0]):
+        with np.errstate(invalid="ignore"):  # infinity minus infinity
+            if unit == 1.0:
+                away = fold_mse[fold, ...] - mean
+            else:
+                away = fold_mse[fold, ...] / unit - mean / unit
+        std = std + away * away
+    return to_numpy(unit * xp.sqrt(std / fold_mse.shape[0]))
 
 
 def in_units(results: Results, y_unit: float) -> Results:
@@ -663,8 +711,7 @@ def choose(
     index, error = surface.select(results, options, problems.n_folds)
     single = single_choice(index, results, options, error)
     groups = groups_of(problems.shared)
-    if surface.fold_ridge is not None:
-        results["ridge_mse"] = crossed_ridge(surface.fold_ridge, groups)
+    results["ridge_mse"] = crossed_ridge(surface.fold_ridge, groups)
     if options.by_output:
         return of_outputs(problems, surface, single, groups, options)
     if options.stacks and surface.grid.caps:
@@ -743,7 +790,7 @@ def or_full_rank(
     options : SearchOptions
         Parameters of the search.
     """
-    if surface.fold_ridge is None or not surface.grid.caps:
+    if not surface.grid.caps:
         return choice
     errors = surface.fold_ridge.mean(axis=0)
     best = np.unravel_index(int(np.argmin(errors)), errors.shape)
@@ -953,9 +1000,13 @@ def best_index(surface: np.ndarray, n_parameters: np.ndarray, scale: float = 0.0
     Entries are equal up to rounding. The errors are differences of terms of size `scale`, which
     determines their rounding error.
     """
-    least = np.nanmin(surface)
-    tied = surface <= least + 1e-12 * abs(least) + 1e-14 * scale
+    tied = surface <= tie_bound(float(np.nanmin(surface)), scale)
     return _first_of(tied, np.broadcast_to(n_parameters, surface.shape))
+
+
+def tie_bound(least: float, scale: float) -> float:
+    """Return the bound up to which errors are equal to the least one, see `best_index`."""
+    return least + 1e-12 * abs(least) + 1e-14 * scale
 
 
 def one_standard_error(results: dict[str, Any], n_folds: int) -> Index:

@@ -39,9 +39,6 @@ class RankSurfaceDisplay:
     others : dict, optional
         From names to errors for comparison, which are drawn as dotted lines in the panel of the
         penalty.
-    screened : array of shape (n_alphas,), optional
-        Smallest errors from the screening of a pruned search, for penalties whose ranks were not
-        computed.
 
     Attributes
     ----------
@@ -77,14 +74,12 @@ class RankSurfaceDisplay:
         best_index: Sequence[int],
         std_error: np.ndarray | None = None,
         others: Mapping[str, float] | None = None,
-        screened: np.ndarray | None = None,
     ):
         self.surface = surface
         self.alphas = alphas
         self.best_index = tuple(best_index)
         self.std_error = std_error
         self.others = dict(others or {})
-        self.screened = screened
 
     @classmethod
     def from_estimator(
@@ -137,7 +132,6 @@ class RankSurfaceDisplay:
                 for name, attribute in (("mean", "null_mse_"), ("ridge", "ridge_mse_"))
                 if hasattr(estimator, attribute)
             },
-            screened=results["screened_mse"][lead] if "screened_mse" in results else None,
         )
         names = style.names_of(estimator, mode_names, display.surface.ndim - 1)
         return display.plot(mode_names=names, fig=fig)
@@ -199,8 +193,6 @@ class RankSurfaceDisplay:
         best, at = self.best_index, _section(self.best_index, axis)
         others = tuple(k for k in range(1, self.surface.ndim) if k != axis)
         least = np.fmin.reduce(self.surface, axis=others)[best[0] if axis else slice(None)]
-        if axis == 0 and self.screened is not None:
-            least = np.where(np.isnan(least), self.screened, least)
         chosen, order = x[best[axis]], np.argsort(x)
         x, error, least = x[order], self.surface[at][order], least[order]
         if others:
