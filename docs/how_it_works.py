@@ -178,7 +178,7 @@ def surface() -> None:
     for rank, weight in zip(search.stack_ranks_, search.stack_weights_, strict=True):
         block = errors.shape if rank is None else rank  # ridge regression keeps all of the core
         mask[tuple(slice(R) for R in block)] += weight
-    shown.append((mask[:, :, 1], {"cmap": "Blues", "vmin": 0, "vmax": 1}, "mask of the stack"))
+    shown.append((mask[:, :, 1], {"cmap": "Blues", "vmin": 0, "vmax": 1}, "mask of the mixture"))
     for ax, (field, options, title) in zip(axes, shown, strict=True):
         drawn = ax.imshow(field, **options)
         ax.set(title=title, xlabel="first output mode, $R_1$", ylabel="input mode, $R_0$")

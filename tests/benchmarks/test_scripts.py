@@ -8,6 +8,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 import checkouts
+import choice
 import common
 import intervals
 import peers
@@ -182,3 +183,9 @@ def test_medians_are_those_of_calls_in_turns():
     calls = [lambda: order.append("a"), lambda: order.append("b")]
     assert common.medians(calls, 2, clock=lambda: next(clock)) == [1, 1]
     assert order == ["a", "b"] * 3  # a warm-up and two turns
+
+
+def test_the_table_of_the_choice(run):
+    (rows,) = run(choice)
+    assert [row[1] for row in rows] == list(choice.SIGNALS)
+    assert all(0.5 < float(row[2].split()[0]) < 1.2 for row in rows)

@@ -1,7 +1,5 @@
 """Problems that the tests of model selection share."""
 
-from contextlib import contextmanager
-
 import numpy as np
 import pytest
 
@@ -18,16 +16,3 @@ def make_data():
         return X, np.tensordot(X, coef, 1) + noise * rng.normal(size=(n, *shape)) - 3
 
     return make
-
-
-@pytest.fixture
-def all_surfaces(monkeypatch):
-    """A context manager in which searches compute the error surfaces of all penalties."""
-
-    @contextmanager
-    def patched():
-        with monkeypatch.context() as patch:
-            patch.setattr("holrr.model_selection.search._FEW", 1000)
-            yield
-
-    return patched

@@ -121,7 +121,8 @@ def test_penalties_that_were_not_computed_are_not_drawn():
     assert low < ALPHAS[0] < ALPHAS[-1] < high
 
 
-def test_the_display_of_a_search_near_the_best_penalty():
+def test_the_display_of_a_search_near_the_best_penalty(monkeypatch):
+    monkeypatch.setattr("holrr.model_selection.search._LARGE", 0.0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     Y = np.sin(X) @ rng.normal(size=(3, 20)) + rng.normal(size=(60, 20))
@@ -131,7 +132,6 @@ def test_the_display_of_a_search_near_the_best_penalty():
     display = RankSurfaceDisplay.from_estimator(model)
     display.figure_.canvas.draw()
     assert np.isfinite(display.alpha_ax_.lines[0].get_ydata()).sum() == known.sum()
-
 
 
 @pytest.mark.parametrize(

@@ -1385,7 +1385,7 @@ class HOLRRCV(LinearSearch):
           fold;
         - ``alphas``, and ``n_parameters``, of shape (R0, ..., Rp);
         - ``null_mse``, ``ridge_mse`` and ``held_out_mse``: the values of the attributes;
-        - with more than nine penalties: NaN at those that are far from the best one;
+        - in large searches: NaN at penalties that are far from the best one;
         - with `output_weight`: ``unweighted_mse``, the held-out error of the choice with equal
           weights of all outputs;
         - with missing outputs: ``fitted_index`` and ``fitted_mse``, the candidates that were fitted

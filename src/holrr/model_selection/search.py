@@ -92,9 +92,9 @@ _N_PENALTIES = 13
 # Relative difference of held-out errors above which limits of ranks give a warning.
 _LOST = 0.02
 
-# Number of penalties up to which all error surfaces are computed, and number of penalties on each
-# side of the best one whose surfaces are computed in larger grids.
-_FEW, _AROUND = 9, 1
+# All error surfaces are computed up to this number of multiply-adds of one penalty, and up to this
+# number of penalties.
+_LARGE, _FEW = 1e8, 9
 # Largest input rank that is tried first.
 _LEADING = 64
 
@@ -389,9 +389,7 @@ def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
     given = options.alphas
     alphas = default_penalties(problems) if given is None else given
     grid = plan_ranks(problems, options, alphas.size)
-    # A few surfaces cost little, and other rules of selection need the errors of all penalties.
-    # Problems that are not kept would be computed again for each call.
-    is_near = options.selection in ("stack", "min") and alphas.size > _FEW and problems.keeps_all
+    is_near = finds_near(problems, options, alphas.size) and bool(grid.caps)
     lowest = float(scaled_penalties(alphas, problems).min())
     with progress(options.name, options.verbose) as bar:
 
@@ -399,7 +397,7 @@ def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
             compute: Callable[..., Surface] = partial(
                 compute_surface, problems, grid=grid, options=options, bar=bar, min_alpha=lowest
             )
-            compute = partial(near_the_best, compute) if is_near and grid.caps else compute
+            compute = partial(near_the_best, compute) if is_near else compute
             found = compute(alphas) if given is not None else refined(compute, alphas)[0]
             return found.supported()
 
@@ -411,6 +409,16 @@ def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
                 surface = surface_of(grid)
     warn_at_edge(surface, surface.alphas, "alphas")
     return surface
+
+
+def finds_near(problems: Problems, options: SearchOptions, n_alphas: int) -> bool:
+    """Return whether a search computes the error surfaces near the best penalty only.
+
+    Small surfaces cost little, and other rules of selection need the errors of all penalties.
+    Problems that are not kept would be computed again for each call.
+    """
+    is_large = search_work(problems) > _LARGE and n_alphas > _FEW
+    return is_large and problems.keeps_all and options.selection in ("stack", "min")
 
 
 def near_the_best(compute: Callable[..., Surface], alphas: np.ndarray) -> Surface:
@@ -435,7 +443,7 @@ def near_the_best(compute: Callable[..., Surface], alphas: np.ndarray) -> Surfac
             least = surface.least[candidate]
             best = int(np.argmin(least)) if np.isfinite(least).any() else start
             at = int(np.flatnonzero(order == best)[0])
-            near = order[max(at - _AROUND, 0) : at + _AROUND + 1]
+            near = order[max(at - 1, 0) : at + 2]
             wanted += [(candidate, int(a)) for a in near if (candidate, a) not in surface.errors]
         if not wanted:
             return surface
