@@ -81,7 +81,7 @@ def save(model: Any, path: PathLike) -> None:
             for member in source.namelist():
                 kind = ZIP_DEFLATED if member == _SCHEMA else ZIP_STORED
                 target.writestr(member, source.read(member), kind)
-        _check_members(file)
+        check_members(file)
         foreign = set(get_untrusted_types(file=file)) - set(TRUSTED)
         if foreign:
             raise TypeError(
@@ -136,7 +136,7 @@ def load(path: PathLike) -> Any:
 
     with open(path, "rb") as file:
         try:
-            _check_members(file)
+            check_members(file)
             found = read(file, trusted=TRUSTED)
         except Exception as error:  # damaged and crafted files can raise any exception
             raise ValueError(
@@ -165,7 +165,7 @@ def _without_index(value: Any) -> Any:
     return value
 
 
-def _check_members(file: BinaryIO) -> None:
+def check_members(file: BinaryIO) -> None:
     """Raise a ValueError if the members of a zip archive are much larger than the file."""
     with ZipFile(file) as archive:
         sizes = {m.filename: m.file_size for m in archive.infolist()}

@@ -298,6 +298,7 @@ def test_the_dimension_of_the_samples_is_named_if_it_is_not_first(capfd):
     words = ["fit", "d.nc:x", "d.nc:y", "--rank", "1", "-o", "m"]
     assert "contains times. Pass sample_dim='time' to fit" in fails(capfd, 3, *words)
     runs(*words, "--sample-dim", "time")
+    assert "50 along time" in capfd.readouterr().out
     runs("predict", "m", "d.nc:x", "-o", "P.nc")
     with xr.open_dataset("P.nc", engine="h5netcdf") as found:
         xr.testing.assert_allclose(found.y, HOLRR(1).fit(x.T, y.T).predict(x.T))

@@ -29,10 +29,10 @@ import crafted
 import holrr
 import pipelines
 import reference
-from holrr import HOLRR, HOLRRCV, RLS, RLSCV, Moments
+from holrr import HOLRR, HOLRRCV, RLS, RLSCV, KernelHOLRRCV, Moments
 from holrr.cli import main
 from holrr.model_selection.stack import least_in_hull
-from problems import low_rank_tensor
+from problems import assert_same_state, low_rank_tensor
 from registry import ROWS, Row
 
 FAMILIES: dict[str, Callable[[np.random.Generator], None]] = {}
@@ -439,25 +439,68 @@ def damaged(rng, content: bytes) -> bytes:
     ][kind - 1]
 
 
+def labelled_model(rng) -> Any:
+    """A fitted search over a labelled array, a table with levels, blocks or kernels."""
+    import pandas as pd
+    import xarray as xr
+
+    X, Y = a_problem(rng, n=30, d0=6, shape=(4, 3))
+    search: Any = HOLRRCV(cv=3)
+    kind = rng.integers(4)
+    if kind == 0:
+        dates = pd.date_range("2000-01-01", periods=30)
+        grid = xr.DataArray(
+            X.reshape(30, 2, 3), {"time": dates, "lat": [0.5, 1.5]}, ["time", "lat", "lon"]
+        )
+        outputs = xr.DataArray(Y, {"time": dates, "place": list("abcü")}, ["time", "place", "kind"])
+        return search.fit(grid, outputs)
+    if kind == 1:
+        levels = pd.MultiIndex.from_product([["s", "t"], ["u", "v", "w"]], names=["site", "kind"])
+        columns = pd.MultiIndex.from_product([["p", "q", "r", "s"], [1, 2, 3]])
+        return search.fit(
+            pd.DataFrame(X, columns=levels), pd.DataFrame(Y.reshape(30, 12), columns=columns)
+        )
+    if kind == 2:
+        return search.fit({"a": X[:, :2], "b": X[:, 2:]}, Y)
+    return KernelHOLRRCV(cv=3, kernel=["rbf", "linear"]).fit(X, Y)
+
+
+def a_saved_model(rng, path: Path) -> None:
+    """Write the file of a model with or without labels, or of a pipeline."""
+    kind = rng.integers(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        if kind == 0:
+            model = crafted.pick(rng, pipelines.PIPELINES)()
+            model.fit(*pipelines.objects(seed=int(rng.integers(100))))
+        else:
+            model = labelled_model(rng) if kind == 1 else fit(a_row(rng), *a_problem(rng))
+    holrr.save(model, path)
+
+
 @family
 def damaged_files(rng) -> None:
     """A file with a flipped bit, or damaged otherwise, raises ValueError or loads as before.
 
-    250 cases write 5,000 files.
+    The files are of models with and without labels, of pipelines and of moments. 250 cases write
+    5,000 files.
     """
-    row, (X, Y) = a_row(rng), a_problem(rng)
-    model = fit(row, X, Y)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        model.save(path)
-        content = path.read_bytes()
+        path = Path(folder) / "file"
+        read: Callable[[Path], Any] = holrr.load
+        if rng.uniform() < 0.25:
+            read = Moments.load
+            Moments.from_arrays(*a_problem(rng), response_grams=bool(rng.integers(2))).save(path)
+        else:
+            a_saved_model(rng, path)
+        expected, content = read(path), path.read_bytes()
         for k in range(20):
             path.write_bytes(flipped(rng, content) if k < 10 else damaged(rng, content))
             try:
-                loaded = holrr.load(path)
+                found = read(path)
             except ValueError:
                 continue
-            np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+            assert_same_state(found, expected)
 
 
 def flipped(rng, content: bytes) -> bytes:
@@ -471,16 +514,11 @@ def flipped(rng, content: bytes) -> bytes:
 def crafted_files(rng) -> None:
     """A file that names foreign classes or functions is refused, and nothing of it is run.
 
-    The files are of models and of pipelines.
+    The files are of models with and without labels, and of pipelines.
     """
-    X, Y = pipelines.objects(seed=int(rng.integers(100)))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
-        if rng.random() < 0.5:
-            model = crafted.pick(rng, pipelines.PIPELINES)().fit(X, Y)
-        else:
-            model = fit(a_row(rng), *a_problem(rng))
-        holrr.save(model, path)
+        a_saved_model(rng, path)
         repr(holrr.load(path))  # imports what loading needs
         crafted.craft(rng, crafted.Contents.of(path)).write(path)
         assert loaded_or_refused(path) is None, "the file was loaded"

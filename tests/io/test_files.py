@@ -175,6 +175,15 @@ def test_a_file_cannot_be_larger_in_memory_than_on_disk(path):
             load(path)
 
 
+def test_moments_cannot_be_larger_in_memory_than_on_disk(tmp_path):
+    moments().save(tmp_path / "moments")
+    with np.load(tmp_path / "moments") as archive:
+        arrays = {**archive, "array_0": np.zeros(10**5)}
+    np.savez_compressed(tmp_path / "file.npz", **arrays)
+    with pytest.raises(ValueError, match="larger than the file"):
+        Moments.load(tmp_path / "file.npz")
+
+
 def test_pickled_moments_are_not_unpickled(tmp_path):
     np.savez(tmp_path / "file.npz", tree=np.array([crafted.Owned()], dtype=object))
     with pytest.raises(ValueError, match="allow_pickle=False"):

@@ -361,7 +361,7 @@ def numbers(value: Any) -> np.ndarray:
         value = value.to_numpy()
     if isinstance(value, np.ma.MaskedArray):
         value = value.filled(np.nan)
-    if isinstance(value, (list, tuple)) and value and np.ndim(value[0]):
+    if isinstance(value, (list, tuple)) and any(np.ndim(v) for v in value):
         return np.concatenate([numbers(v).ravel() for v in value])
     value = np.asarray(value)
     return value if value.dtype.kind == "f" else value.astype(float)

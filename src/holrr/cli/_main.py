@@ -243,7 +243,8 @@ def _remember(estimator: Any, X: Any, Y: Any) -> None:
     """Keep with the model what later commands need: the name of the row labels, and a checksum."""
     index = getattr(getattr(X, "index", None), "name", None)
     estimator._index_name = None if index is None else str(index)
-    estimator._training = {"n_samples": _n_samples(Y), "outputs": fingerprint(Y)}
+    n_samples = _n_samples(Y, getattr(estimator.labels_, "sample_dim", None))
+    estimator._training = {"n_samples": n_samples, "outputs": fingerprint(Y)}
 
 
 def _notes(model: Any) -> dict[str, Any]:
@@ -256,7 +257,9 @@ def _described(model: Any) -> str:
     return describe(facts_of(model, _notes(model)))
 
 
-def _n_samples(data: Any) -> int:
+def _n_samples(data: Any, dim: str | None = None) -> int:
+    if dim is not None and hasattr(data, "sizes"):
+        return int(data.sizes[dim])
     if hasattr(data, "data_vars"):
         data = next(iter(data.data_vars.values()))
     return int(data.shape[0])

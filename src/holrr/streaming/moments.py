@@ -13,7 +13,7 @@ import numpy as np
 from ..core.moments import CentredMoments
 from ..core.state import VERSION, check_version, from_plain, record, to_plain, writing_file
 from ..data.labels import Labels, differing_axis, first_difference, other_features, same
-from ..io import write_atomically
+from ..io import check_members, write_atomically
 
 __all__ = ["Moments", "read_moments", "write_moments"]
 
@@ -281,8 +281,10 @@ def write_moments(moments: Moments, path: Any, notes: Mapping[str, Any] | None =
 def read_moments(path: Any) -> tuple[Moments, dict[str, Any]]:
     """Read moments and notes from a file of `write_moments`."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        with open(path, "rb") as file:
+            check_members(file)
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
         tree = json.loads(str(arrays["tree"]))
         check_version(tree["version"], "the moments")
         moments, notes = from_plain(_with_arrays(tree["moments"], arrays)), tree["notes"]
