@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -82,12 +83,19 @@ class Groups:
     left_out: tuple[np.ndarray, ...]
     kept: tuple[np.ndarray, ...]
 
+    @cached_property
+    def _apart(self) -> np.ndarray:
+        """Whether a fold is kept without a group, (n_groups, n_folds)."""
+        n_folds = 1 + max(int(folds.max()) for folds in (*self.left_out, *self.kept))
+        return np.array([np.isin(np.arange(n_folds), folds) for folds in self.kept])
+
     def without(self, *groups: int) -> np.ndarray:
         """Return the folds that share no test sample with some groups."""
-        found = self.kept[groups[0]]
-        for other in groups[1:]:
-            found = np.intersect1d(found, self.kept[other])
-        return found
+        return np.flatnonzero(self._apart[list(groups)].all(axis=0))
+
+    def judged(self, group: int, other: int) -> np.ndarray:
+        """Return the folds of another group that share no test sample with a group."""
+        return self.left_out[other][self._apart[group, self.left_out[other]]]
 
     def of_fold(self, fold: int) -> int | None:
         """Return the group of a fold; None if the fold is in no group."""
@@ -343,7 +351,7 @@ class _Programme:
             if other == group or not folds.size:
                 continue
             found.append(self._solve(folds))
-            there = np.intersect1d(groups.left_out[other], groups.kept[group])
+            there = groups.judged(group, other)
             if there.size:
                 errors[other] = self.error(found[-1], there)
         if not found:
