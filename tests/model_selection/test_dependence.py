@@ -98,6 +98,14 @@ def grouped(seed=0):
     return X, (X @ rng.normal(size=(4, 6)) + noise).reshape(150, 3, 2), groups
 
 
+def test_a_model_without_intercept_does_not_make_samples_neighbours():
+    """The common part of its residuals says nothing about the order of the samples."""
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(60, 3)), rng.normal(size=(60, 2, 2))
+    for model in (RLSCV(fit_intercept=False), KernelRLSCV(fit_intercept=False)):
+        assert advice(model, X, 5 + noise) == []
+
+
 def test_samples_of_groups_in_both_sets_give_a_warning():
     X, Y, groups = grouped()
     names = np.array([f"site {g}" for g in groups], dtype=object)

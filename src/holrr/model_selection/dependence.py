@@ -1,7 +1,7 @@
 """Samples that depend on each other: autocorrelation of held-out residuals, and its consequences.
 
 Neighbouring samples of a time series have similar noise. The residuals r_i of held-out samples,
-each output in units of its root mean square, have the autocorrelation at lag k
+each output minus its mean and in units of its root mean square, have the autocorrelation at lag k
 
     rho_k = sum_i <r_i, r_(i+k)> / sum_i (||r_i||^2 + ||r_(i+k)||^2) / 2
 
@@ -135,7 +135,8 @@ def _numbers_of(groups: np.ndarray) -> np.ndarray:
 def _residuals(folds: Sequence[FoldResiduals]) -> np.ndarray:
     """Return held-out residuals of at most 256 outputs, (n_samples, n_outputs).
 
-    Each output has a mean square of one. NaN stands for samples that no fold holds out and for
+    Each output has a mean of zero, since the residuals of a model without intercept have a common
+    part that says nothing about neighbours, and a mean square of one. NaN stands for samples that no fold holds out and for
     missing outputs. The residual of a sample that several folds hold out is their mean.
     """
     n, D = folds[0].Y.shape
@@ -148,7 +149,9 @@ def _residuals(folds: Sequence[FoldResiduals]) -> np.ndarray:
         times[fold.rows] += 1
     R = total / np.where(times > 0, times, np.nan)
     seen = ~np.isnan(R)
-    squares = np.sum(R**2, axis=0, where=seen) / np.maximum(seen.sum(axis=0), 1)
+    number = np.maximum(seen.sum(axis=0), 1)
+    R -= np.sum(R, axis=0, where=seen) / number
+    squares = np.sum(R**2, axis=0, where=seen) / number
     return R / np.sqrt(np.where(squares > 0, squares, 1.0))
 
 

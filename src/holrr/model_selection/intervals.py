@@ -85,6 +85,7 @@ class FoldResiduals:
     factor: Array  # (n,): sqrt(1 + 1/n + h(x)) of each sample
     w: np.ndarray  # weights of shape (n,), all positive
     own: np.ndarray  # (D,): `own_noise` of the fit
+    has_intercept: bool
     added: Array | None = None  # (n, D): predictions from own inputs
 
     @classmethod
@@ -109,7 +110,8 @@ class FoldResiduals:
             Indices of the held-out samples.
         """
         T, xp = fit.tucker, namespace_of(F)
-        U = T.factors[0]
+        assert fit.hat is not None
+        has_intercept, U = fit.hat["intercept"], T.factors[0]
         latent = F if U is None else F @ xp.astype(to_device_of(U, F), F.dtype, copy=False)
         core = to_device_of(unfold(multi_mode_product(T.core, (None, *T.factors[1:])), 0), F)
         core = xp.astype(core, F.dtype, copy=False)  # some libraries do not mix types
@@ -119,13 +121,12 @@ class FoldResiduals:
         )
         Y, own = namespace_of(Y).reshape(Y, (Y.shape[0], -1)), own_noise(fit).reshape(-1)
         added = None if fit.own is None else to_device_of(fit.own.times(F), Y)
-        if w is None:
-            return cls(Y, rows, latent, core, intercept, factor, np.ones(rows.size), own, added)
-        weights = to_numpy(w)[rows]
-        keep = np.flatnonzero(weights > 0)
-        latent, factor = take(latent, keep), take(factor, keep)
-        added = None if added is None else take(added, keep)
-        return cls(Y, rows[keep], latent, core, intercept, factor, weights[keep], own, added)
+        weights = np.ones(rows.size) if w is None else to_numpy(w)[rows]
+        if w is not None:
+            keep = np.flatnonzero(weights > 0)
+            latent, factor, weights, rows = (take(A, keep) for A in (latent, factor, weights, rows))
+            added = None if added is None else take(added, keep)
+        return cls(Y, rows, latent, core, intercept, factor, weights, own, has_intercept, added)
 
     def scaled(self, columns: slice) -> Array:
         """Return the residuals of some outputs divided by the factors, (n, n_columns)."""
@@ -276,7 +277,9 @@ def held_out_scores(
             noise[columns] = np.sqrt(squares.sum(axis=0) / sums.sum(axis=0))
         if seen is not None:
             counts[columns] = seen.sum(axis=0) * (n_samples / n)
-        rounding, is_constant = _rounding(take(folds[0].Y[:, columns], index))
+        rounding, is_constant = _rounding(
+            take(folds[0].Y[:, columns], index), folds[0].has_intercept
+        )
         unit = np.where(noise[columns] > rounding, noise[columns], np.nan)
         *found, median = _quantiles(R.T, with_median, weights, seen is not None)
         entry[:, columns] = np.array(found) / unit
@@ -392,11 +395,12 @@ def _scores(folds: Sequence[FoldResiduals], columns: slice, order: Any, weighted
     return R if isinstance(order, slice) else xp.take(R, asarray_like(order, R), axis=0)
 
 
-def _rounding(Y: Array) -> tuple[np.ndarray, np.ndarray]:
+def _rounding(Y: Array, has_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the size of residuals that are rounding errors, and which outputs are constant.
 
     Low-rank predictions of a constant output are computed from the factors of all outputs. Their
-    residuals belong to this output, and not to the pool of all outputs.
+    residuals belong to this output, and not to the pool of all outputs. Without an intercept, only
+    an output of zeros has such residuals.
     """
     xp = namespace_of(Y)
     if is_numpy_array(Y):
@@ -406,6 +410,8 @@ def _rounding(Y: Array) -> tuple[np.ndarray, np.ndarray]:
         least = to_numpy(xp.min(xp.where(unknown, xp.full_like(Y, xp.inf), Y), axis=0))
         most = to_numpy(xp.max(xp.where(unknown, xp.full_like(Y, -xp.inf), Y), axis=0))
     size = _DIGITS * float(xp.finfo(Y.dtype).eps) * np.maximum(np.abs(least), np.abs(most))
+    if not has_intercept:
+        least, most = np.minimum(least, 0), np.maximum(most, 0)
     return size, ~(least < most)
 
 

@@ -549,6 +549,7 @@ def sparse_residuals(data: SparseStream, rows: np.ndarray, fit: Fit) -> FoldResi
         factor=factor,
         w=w[rows],
         own=own_noise(fit).reshape(-1),
+        has_intercept=hat["intercept"],
         added=None if own is None else (X @ own.matrix).toarray(),
     )
 
