@@ -327,7 +327,7 @@ def test_constant_output_has_an_interval_without_width_beside_others():
 def test_a_constant_output_without_an_intercept_counts_like_the_others(kind):
     """Its residuals are no rounding errors, so the intervals of a single one have its coverage."""
     rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(400, 3)) + [1.0, 0.5, 0.0], np.full((400, 1), 2.5)
+    X, Y = rng.normal([1.0, 0.5, 0.0], size=(400, 3)), np.full((400, 1), 2.5)
     for search in (RLSCV([1.0]), LRRCV([1.0], selection="min"), KernelRLSCV([1.0])):
         model = search.set_params(fit_intercept=False).fit(X[:300], Y[:300])
         lower, upper = model.predict_interval(X[300:], 0.9, kind)

@@ -135,9 +135,10 @@ def _numbers_of(groups: np.ndarray) -> np.ndarray:
 def _residuals(folds: Sequence[FoldResiduals]) -> np.ndarray:
     """Return held-out residuals of at most 256 outputs, (n_samples, n_outputs).
 
-    Each output has a mean of zero, since the residuals of a model without intercept have a common
-    part that says nothing about neighbours, and a mean square of one. NaN stands for samples that no fold holds out and for
-    missing outputs. The residual of a sample that several folds hold out is their mean.
+    Each output has a mean of zero and a mean square of one: the residuals of a model without
+    intercept have a common part, which does not depend on the order of the samples. NaN stands for
+    samples that no fold holds out and for missing outputs. The residual of a sample that several
+    folds hold out is their mean.
     """
     n, D = folds[0].Y.shape
     step = max(1, math.ceil(D / min(_OUTPUTS, max(_NUMBERS // n, 1))))
