@@ -642,14 +642,7 @@ def test_the_noise_of_kernel_ridge_regression_ignores_a_constant_output():
 # ---------------------------------------------------------------- 24: pairs of features
 
 
-@pytest.mark.parametrize(
-    "case",
-    params(
-        lambda row: row.has_intervals and row.representative and not row.robust,
-        broken=lambda row: not ("max_rank" in row.params and row.params["selection"] == "auto"),
-        reason="fill values in samples of weight zero make intervals narrow",
-    ),
-)
+@pytest.mark.parametrize("case", params(lambda row: row.has_intervals))
 def test_fill_values_in_samples_of_weight_zero_do_not_change_intervals(case):
     X, Y = linear_problem(24, 5)
     w = np.r_[np.ones(20), np.zeros(4)]
@@ -718,6 +711,30 @@ def test_the_rank_of_a_stack_counts_no_rounding_errors():
         model = KernelHOLRRCV(alphas=[0.1, 1.0, 10.0], gammas=[0.1, 1.0], cv=3).fit(X, Y)
         norms = np.linalg.norm(model.core_.reshape(model.rank_[0], -1), axis=1)
         assert norms.min() > 1e-10 * norms.max()
+
+
+@rows_with("own", "alpha_per_output")
+def test_held_out_errors_with_own_inputs_and_penalties_of_outputs_are_those_of_the_model(case):
+    X, Y, own = own_problem()
+    given = {"own": own, "alpha_per_output": True, "alphas": [1.0], "cv": KFold(3)}
+    model = make(case, **given).fit(X, Y)
+    errors = [
+        np.mean((model.best_estimator_.fit(X[a], Y[a]).predict(X[b]) - Y[b]) ** 2)
+        for a, b in KFold(3).split(X)
+    ]
+    assert_allclose(model.held_out_mse_, np.mean(errors), rtol=1e-9)
+
+
+@pytest.mark.parametrize("case", params(lambda row: row.has_intervals and not row.robust))
+def test_a_constant_output_does_not_make_samples_neighbours(case):
+    X, Y = draw(60, 59), draw(60, 2, seed=1)
+    w = np.random.default_rng(2).uniform(0.2, 3.0, 60)
+    model = case.make(cv=KFold(3), selection="min") if "max_rank" in case.params else case.make()
+    for c in (0.1, 2.5, 7.3):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, np.c_[np.full((60, 3), c), Y], w)
+        assert not [one for one in caught if "neighbouring samples" in str(one.message)]
 
 
 @rows_with(

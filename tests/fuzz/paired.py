@@ -123,6 +123,12 @@ class Case:
         return bool(self.row.tol > 1e-9 or self.param("refine") or low_rank)
 
     @property
+    def interpolates(self) -> bool:
+        """The residuals of a fit without penalty are rounding errors, and so is its noise."""
+        free = self.X.shape[1] + self.param("fit_intercept")
+        return self.param("alpha") == 0 and self.n_weighted <= free
+
+    @property
     def searches_blocks(self) -> bool:
         return self.row.searches and self.block_of is not None
 
@@ -201,6 +207,15 @@ class Case:
         """The fitted estimator."""
         with quiet():
             return SOURCES[self.source][0](self, self.row.make(**self.parameters()))
+
+    def neighbours_depend(self) -> bool:
+        """Whether the search warns that neighbouring samples depend on each other."""
+        if not self.row.has_intervals:
+            return False
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            SOURCES[self.source][0](self, self.row.make(**self.parameters()))
+        return any("residuals of neighbouring samples" in str(one.message) for one in found)
 
     def effective_weights(self) -> np.ndarray | None:
         """Weights with which one fit in memory is the same as that of the source."""
