@@ -120,18 +120,6 @@ KNOWN = [
         Shown("KernelRLSCV(", ("one_input", "other_kernels"), 1, "permuted_rows"),
     ),
     Known(
-        "low-rank fits with missing outputs stop before they converge",
-        lambda case, relation, reason: (
-            not case.full_rank and bool(np.isnan(case.Y).any()) and size_of(reason) < 0.05
-        ),
-        Shown(
-            "HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3)",
-            ("constant_input", "missing_outputs"),
-            274919296,
-            "permuted_outputs",
-        ),
-    ),
-    Known(
         "deviations with a penalty for each output use one penalty for all outputs",
         lambda case, relation, reason: (
             (case.alpha_of is not None or bool(case.param("alpha_per_output")))

@@ -119,7 +119,7 @@ def tied(case: Case, found: Any, expected: Any, surface: np.ndarray) -> bool:
     other = expected.cv_results_["mean_mse"]
     if a == b or surface.shape != other.shape:
         return False
-    if not case.full_rank and np.isnan(case.Y).any():
+    if case.imputes:
         return True
     if getattr(expected, "selection", "") == "1se":
         return bool(np.allclose(surface, other, rtol=1e-6, atol=0, equal_nan=True))
@@ -424,18 +424,7 @@ def left_out_exactly(case: Case) -> bool:
     """The documentation says that the fit is that of `y` without the outputs."""
     if not case.unseen.any() or (case.incomplete and not case.full_rank):
         return False
-    return "HOLRR" not in type(case.row.estimator).__name__ or slices_only(case)
-
-
-def kept_slices(case: Case) -> list[np.ndarray]:
-    axes = range(len(case.shape))
-    return [
-        np.flatnonzero(~case.unseen.all(axis=tuple(k for k in axes if k != mode))) for mode in axes
-    ]
-
-
-def slices_only(case: Case) -> bool:
-    return not case.unseen[np.ix_(*kept_slices(case))].any()
+    return "HOLRR" not in type(case.row.estimator).__name__ or case.slices_only
 
 
 @same_fit(left_out_exactly)
@@ -443,7 +432,7 @@ def never_observed_left_out(case: Case, rng: Rng) -> Other:
     """The fit is that of `y` without outputs that are never observed, or have no weight."""
     seen = ~case.unseen
     if "HOLRR" in type(case.row.estimator).__name__:
-        kept = np.ix_(*kept_slices(case))
+        kept = np.ix_(*case.kept_slices)
         weights = case.output_weight and [
             v if v is None else v[k.ravel()] for v, k in zip(case.output_weight, kept, strict=True)
         ]
