@@ -21,7 +21,6 @@ from sklearn.preprocessing import Normalizer
 from holrr import (
     HOLRR,
     HOLRRCV,
-    LRRCV,
     RLS,
     RLSCV,
     KernelHOLRRCV,
