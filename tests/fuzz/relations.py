@@ -156,7 +156,8 @@ def compare(fitted: Fitted, other: Other) -> None:
         return
     tol = max(fitted.case.tol, other.case.tol, other.tol)
     # The ranks of a penalised part that is zero are those of rounding errors.
-    exact = expected.get("objective_", np.inf) <= 1e-20 * fitted.case.scale**2
+    least = min(values.get("objective_", np.inf) for values in (found, expected))
+    exact = least <= 1e-20 * fitted.case.scale**2
     skip = {*other.skip, *(["rank_"] if exact else [])}
     skip |= set(UNCERTAIN if fitted.case.interpolates else ())
     for name in expected:
