@@ -787,6 +787,21 @@ def test_robust_weights_beside_a_sample_with_most_of_the_weight_do_not_depend_on
         assert_allclose(found, expected[order], atol=1e-6)
 
 
+@rows_with(
+    "own",
+    and_also=lambda row: row.has_noise and row.takes_missing and not row.searches,
+)
+@pytest.mark.parametrize("has_own", [True, False])
+def test_an_output_never_observed_does_not_count_in_deviations_with_own_inputs(case, has_own):
+    X, Y = linear_problem(20, 5, (3,))
+    own = np.eye(5, 3, dtype=bool)
+    own[1, 1] = has_own
+    expected = case.make(own=own[:, [0, 2]]).fit(X, Y[:, [0, 2]]).predict(X, return_std=True)[1]
+    Y[:, 1] = np.nan
+    found = case.make(own=own, missing="ignore").fit(X, Y).predict(X, return_std=True)[1]
+    case.near(found[:, [0, 2]], expected, factor=100)
+
+
 @defect("landmarks with named blocks cannot be saved")
 def test_landmarks_in_a_dataset_are_saved(tmp_path):
     X = xr.Dataset({"a": ("time", draw(8)), "b": (("time", "k"), draw(8, 2))})

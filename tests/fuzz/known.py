@@ -345,6 +345,12 @@ MENDED: list[Shown] = [
         168941012,
         "permuted_rows",
     ),
+    Shown(
+        "RLS()",
+        ("block_without_penalty", "weights_of_inputs"),
+        0,
+        "values_of_inputs_of_weight_zero",
+    ),
 ]
 
 

@@ -58,6 +58,7 @@ class Case:
     dtype: type = float
     source: str = "memory"
     transformer: str | None = None
+    input_weight: np.ndarray | None = None  # (d,), of the transformer
     decay: float = 1.0
     output_weight: list[np.ndarray | None] | None = None
     own: np.ndarray | None = None  # (d, d1, ..., dp)
@@ -402,10 +403,19 @@ def as_labelled(case: Case, X: np.ndarray) -> Any:
     return LABELS[case.labels][0](case, X.astype(case.dtype))
 
 
+def weight_of(case: Case) -> np.ndarray | None:
+    """Weights of the inputs in the shape of the inputs of a sample."""
+    if case.input_weight is None or case.modes is None or case.labels == "flat":
+        return case.input_weight
+    return case.input_weight.reshape(case.modes)
+
+
 TRANSFORMERS: dict[str | None, Callable[[Case, np.ndarray], Any]] = {
     None: as_labelled,
     "Standardizer": lambda case, X: (
-        Standardizer().fit(as_labelled(case, case.X)).transform(as_labelled(case, X))
+        Standardizer(weight=weight_of(case))
+        .fit(as_labelled(case, case.X))
+        .transform(as_labelled(case, X))
     ),
     "Along": lambda case, X: (
         Along(Normalizer()).fit(as_labelled(case, case.X)).transform(as_labelled(case, X))

@@ -217,6 +217,7 @@ def permuted_outputs(case: Case, rng: Rng) -> Other:
 def reordered_inputs(case: Case, order: np.ndarray) -> Case:
     return case.with_inputs(
         lambda A: A[:, order],
+        input_weight=None if case.input_weight is None else case.input_weight[order],
         own=None if case.own is None else case.own[order],
         block_of=None if case.block_of is None else case.block_of[order],
     )
@@ -391,6 +392,12 @@ def values_in_rows_of_weight_zero(case: Case, rng: Rng) -> Other:
         lambda name, v: v[kept] if name == "robust_weight_" else v,
         lambda name, v: v[kept] if name == "robust_weight_" else v,
     )
+
+
+@same_fit(lambda case: case.input_weight is not None)
+def values_of_inputs_of_weight_zero(case: Case, rng: Rng) -> Other:
+    none = case.input_weight == 0
+    return Other(case.with_inputs(lambda A: np.where(none, np.sin(5 * A) + 3, A)))
 
 
 @same_fit(lambda case: case.labels != "arrays")
