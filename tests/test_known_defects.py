@@ -21,7 +21,6 @@ from sklearn.preprocessing import Normalizer
 from holrr import (
     HOLRR,
     HOLRRCV,
-    LRRCV,
     RLS,
     RLSCV,
     KernelHOLRRCV,
@@ -183,11 +182,10 @@ def test_two_observed_outputs_of_a_grid_have_the_intervals_of_these_two():
 # ---------------------------------------------------------------- 3, 4: own inputs in a search
 
 FITTED = {None, "fitted"}  # the value of `subspaces` with which own inputs can be combined
-OWN_SEARCHES = rows_with(
-    "own",
-    "cv",
-    and_also=lambda row: row.searches and not row.robust and row.params.get("subspaces") in FITTED,
-)
+
+
+def searches_own(row):
+    return row.searches and row.params.get("subspaces") in FITTED
 
 
 def own_problem():
@@ -197,7 +195,7 @@ def own_problem():
     return X, 3 * X.reshape(60, 6)[:, :4] + 0.3 * rng.normal(size=(60, 4)), own
 
 
-@OWN_SEARCHES
+@rows_with("own", and_also=searches_own)
 def test_a_search_with_own_inputs_keeps_the_given_input_rank(case):
     X, Y, own = own_problem()
     model = make(case, own=own, input_rank=(1, 1), cv=KFold(3)).fit(X, Y)
@@ -205,7 +203,7 @@ def test_a_search_with_own_inputs_keeps_the_given_input_rank(case):
     assert model.input_rank_ == (1, 1)
 
 
-@OWN_SEARCHES
+@rows_with("own", and_also=lambda row: searches_own(row) and not row.robust)
 @pytest.mark.parametrize("chosen", [True, False])
 def test_the_error_of_the_mean_does_not_depend_on_own_inputs(case, chosen):
     X, Y, own = own_problem()
@@ -259,10 +257,8 @@ def test_the_value_of_a_constant_output_does_not_change_noise_and_deviations(cas
 
 # ---------------------------------------------------------------- 7, 8: weights of zero
 
-HAS_INPUT_RANK = rows_with("input_rank", and_also=lambda row: not row.robust)
 
-
-@HAS_INPUT_RANK
+@rows_with("input_rank")
 def test_rows_of_weight_zero_do_not_change_a_fit_with_input_ranks(case):
     X, Y = draw(16, 3, 6), draw(16, 2, seed=1)
     w = np.repeat([1.0, 0.0], [12, 4])
@@ -273,7 +269,7 @@ def test_rows_of_weight_zero_do_not_change_a_fit_with_input_ranks(case):
     case.near(found.coef_, expected.coef_, factor=100)
 
 
-@HAS_INPUT_RANK
+@rows_with("input_rank", and_also=lambda row: not row.robust)
 def test_integer_weights_equal_repeated_rows_with_input_ranks(case):
     X, Y = draw(12, 3, 6), draw(12, 2, seed=1)
     times = np.array([1, 2, 1, 3, 1, 1] * 2)
@@ -287,7 +283,7 @@ def test_integer_weights_equal_repeated_rows_with_input_ranks(case):
 @rows_with(
     "blocks",
     "alpha",
-    and_also=lambda row: row.params["alpha"] and row.params.get("subspaces") in FITTED,
+    and_also=lambda row: row.params.get("subspaces") in FITTED,
 )
 def test_an_input_of_weight_zero_in_a_block_without_penalty_is_not_used(case):
     X, Y = linear_problem(20, 4, (2,))
@@ -359,13 +355,18 @@ def test_the_warning_about_memory_does_not_recommend_smaller_ranks(small_budget)
     assert not [str(w.message) for w in caught if "set max_rank" in str(w.message)]
 
 
-@pytest.mark.parametrize(("search", "budget"), [(HOLRRCV, 200_000), (LRRCV, 5_000)])
-def test_a_limit_on_memory_keeps_the_penalties_of_ridge_regression(search, budget, small_budget):
+@rows_with("max_rank", and_also=lambda row: row.searches and not row.robust)
+def test_a_limit_on_memory_keeps_the_penalties_of_ridge_regression(case, small_budget):
     X, Y = linear_problem(60, 10, (12, 10), noise=5.0)
-    ridge = RLSCV(cv=KFold(3)).fit(X, Y)
-    small_budget(budget)
+    given = {"cv": KFold(3), "alphas": None, "gammas": [0.01]}
+    if case.params.get("landmarks") is not None:
+        given["landmarks"] = X[:20].copy()
+    ridge = KernelRLSCV if "kernel" in case.params else RLSCV
+    shared = {name: value for name, value in given.items() if name in ridge().get_params()}
+    ridge = ridge(**shared).fit(X, Y)
+    small_budget(200_000 if "HOLRR" in case.id else 5_000)
     with pytest.warns(UserWarning, match="memory_budget"):
-        model = search(cv=KFold(3)).fit(X, Y)
+        model = make(case, **given).fit(X, Y)
     assert model.ridge_mse_ <= ridge.held_out_mse_ * (1 + 1e-9)
 
 
@@ -387,17 +388,22 @@ def rows_missing(outputs=(3,)):
     return X, Y
 
 
-@pytest.mark.parametrize("outputs", [(3,), (3, 2)])
-def test_moments_with_missing_rows_are_those_of_the_other_rows(outputs, tmp_path):
+@pytest.mark.parametrize("case", params(lambda row: row.takes_moments and row.takes_missing))
+@pytest.mark.parametrize("outputs", [(), (3,), (3, 2)])
+def test_moments_with_missing_rows_are_those_of_the_other_rows(case, outputs, tmp_path):
     X, Y = rows_missing(outputs)
     found = Moments.from_arrays(X, Y, missing="ignore")
     expected = Moments.from_arrays(X[3:], Y[3:])
     found.save(tmp_path / "moments.npz")
     for m in (found, Moments.load(tmp_path / "moments.npz")):
         total = m + expected
+        total.save(tmp_path / "total.npz")
+        total = Moments.load(tmp_path / "total.npz")
         assert total.n_samples == 34
         assert_allclose(total.Sxy, 2 * expected.Sxy, atol=1e-12)
-        assert_allclose(RLS().fit_moments(total).coef_, RLS().fit_moments(expected + m).coef_)
+        model = make(case, rank=1).fit_moments(total)
+        twice = make(case, rank=1).fit(np.r_[X[3:], X[3:]], np.r_[Y[3:], Y[3:]])
+        case.near(model.predict(X), twice.predict(X), factor=100)
 
 
 @pytest.mark.parametrize("outputs", [(3,), ()])
@@ -434,6 +440,14 @@ def test_constant_outputs_have_no_outliers(case, outputs):
     X, Y = draw(20, 4), np.ones((20, *outputs))
     model = make(case, cv=3).fit(X, Y)
     assert not find_outliers(model).outside.any()
+
+
+@pytest.mark.parametrize("case", params(lambda row: row.has_noise))
+@pytest.mark.parametrize("outputs", [(), (2,)])
+def test_constant_outputs_of_other_folds_have_no_outliers(case, outputs):
+    X, Y = draw(20, 4), np.ones((20, *outputs))
+    model = make(case, cv=3, fit_intercept=True, rank=1).fit(X, Y)
+    assert not find_outliers(model, X, Y, cv=KFold(3)).outside.any()
 
 
 @pytest.mark.parametrize("case", params(lambda row: row.has_intervals))
@@ -619,6 +633,17 @@ def test_outliers_of_a_search_are_those_of_its_model(case, n):
     assert_allclose(found.limits, expected.limits, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("n", "most"), [(30, 0.06), (200, 0.005)])
+@pytest.mark.parametrize("case", params(lambda row: row.takes_fold_moments))
+def test_deviations_of_dask_arrays_are_close_to_those_of_memory(case, n, most):
+    """They come from held-out sums of squares, which differ from a sum of scaled squares."""
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X, Y = linear_problem(n, 8, (3, 2))
+    lazy = [da.from_array(A, chunks=(n // 3 + 1, *A.shape[1:])) for A in (X, Y)]
+    found, expected = (make(case, cv=KFold(5)).fit(*data) for data in (lazy, (X, Y)))
+    assert_allclose(found.noise_, expected.noise_, rtol=most)
+
+
 @rows_with("blocks", "cv", and_also=lambda row: row.searches and not row.robust)
 def test_integer_weights_equal_repeated_rows_in_a_search_over_blocks(case):
     for seed in (3, 13):
@@ -642,14 +667,7 @@ def test_the_noise_of_kernel_ridge_regression_ignores_a_constant_output():
 # ---------------------------------------------------------------- 24: pairs of features
 
 
-@pytest.mark.parametrize(
-    "case",
-    params(
-        lambda row: row.has_intervals and row.representative and not row.robust,
-        broken=lambda row: not ("max_rank" in row.params and row.params["selection"] == "auto"),
-        reason="fill values in samples of weight zero make intervals narrow",
-    ),
-)
+@pytest.mark.parametrize("case", params(lambda row: row.has_intervals))
 def test_fill_values_in_samples_of_weight_zero_do_not_change_intervals(case):
     X, Y = linear_problem(24, 5)
     w = np.r_[np.ones(20), np.zeros(4)]
@@ -720,20 +738,68 @@ def test_the_rank_of_a_stack_counts_no_rounding_errors():
         assert norms.min() > 1e-10 * norms.max()
 
 
-@rows_with(
-    "loss",
-    and_also=lambda row: row.robust,
-    broken=lambda row: True,
-    reason="rounding errors of a constant input count as distances between samples",
-)
+@rows_with("own", "alpha_per_output")
+def test_held_out_errors_with_own_inputs_and_penalties_of_outputs_are_those_of_the_model(case):
+    X, Y, own = own_problem()
+    given = {"own": own, "alpha_per_output": True, "alphas": [1.0], "cv": KFold(3)}
+    model = make(case, **given).fit(X, Y)
+    errors = [
+        np.mean((model.best_estimator_.fit(X[a], Y[a]).predict(X[b]) - Y[b]) ** 2)
+        for a, b in KFold(3).split(X)
+    ]
+    assert_allclose(model.held_out_mse_, np.mean(errors), rtol=1e-9)
+
+
+@pytest.mark.parametrize("case", params(lambda row: row.has_intervals and not row.robust))
+def test_a_constant_output_does_not_make_samples_neighbours(case):
+    X, Y = draw(60, 59), draw(60, 2, seed=1)
+    w = np.random.default_rng(2).uniform(0.2, 3.0, 60)
+    model = case.make(cv=KFold(3), selection="min") if "max_rank" in case.params else case.make()
+    for c in (0.1, 2.5, 7.3):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, np.c_[np.full((60, 3), c), Y], w)
+        assert not [one for one in caught if "neighbouring samples" in str(one.message)]
+
+
+@pytest.mark.parametrize("case", params(takes_huber))
 def test_robust_weights_of_constant_inputs_do_not_depend_on_the_order_of_the_samples(case):
     for seed in range(8):
         rng = np.random.default_rng(seed)
         X, Y, order = np.full((15, 1), 0.1), rng.normal(size=(15, 3)), rng.permutation(15)
         w, labels = rng.uniform(0.2, 3.0, size=15), np.arange(15) % 3
-        expected = case.make(**case.pinned(X, labels)).fit(X, Y, w).robust_weight_
-        found = case.make(**case.pinned(X, labels[order])).fit(X[order], Y[order], w[order])
+        huber = case.make(loss="huber")
+        expected = huber.set_params(**case.pinned(X, labels)).fit(X, Y, w).robust_weight_
+        huber.set_params(**case.pinned(X, labels[order]))
+        found = huber.fit(X[order], Y[order], w[order])
         assert_allclose(found.robust_weight_, expected[order], atol=1e-6)
+
+
+@pytest.mark.parametrize("case", params(takes_huber))
+def test_robust_weights_beside_a_sample_with_most_of_the_weight_do_not_depend_on_the_order(case):
+    for seed in range(8):
+        X, Y, order = draw(6, 2, seed=seed), draw(6, 3, seed=100 + seed), draw(6).argsort()
+        w, labels = np.r_[7.0, np.ones(5)], np.arange(6) % 2
+        huber = case.make(loss="huber")
+        expected = huber.set_params(**case.pinned(X, labels)).fit(X, Y, w).robust_weight_
+        huber.set_params(**case.pinned(X, labels[order]))
+        found = huber.fit(X[order], Y[order], w[order]).robust_weight_
+        assert_allclose(found, expected[order], atol=1e-6)
+
+
+@rows_with(
+    "own",
+    and_also=lambda row: row.has_noise and row.takes_missing and not row.searches,
+)
+@pytest.mark.parametrize("has_own", [True, False])
+def test_an_output_never_observed_does_not_count_in_deviations_with_own_inputs(case, has_own):
+    X, Y = linear_problem(20, 5, (3,))
+    own = np.eye(5, 3, dtype=bool)
+    own[1, 1] = has_own
+    expected = case.make(own=own[:, [0, 2]]).fit(X, Y[:, [0, 2]]).predict(X, return_std=True)[1]
+    Y[:, 1] = np.nan
+    found = case.make(own=own, missing="ignore").fit(X, Y).predict(X, return_std=True)[1]
+    case.near(found[:, [0, 2]], expected, factor=100)
 
 
 @defect("landmarks with named blocks cannot be saved")

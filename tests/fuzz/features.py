@@ -449,6 +449,17 @@ def standardized(rng: Rng, case: Case) -> Case:
 
 
 @feature("transformer")
+def weights_of_inputs(rng: Rng, case: Case) -> Case | None:
+    """Some of them zero."""
+    d = case.X.shape[1]
+    if isinstance(case.modes, dict) or d < 2:
+        return None
+    weight = rng.uniform(0.3, 2.0, size=d)
+    weight[rng.integers(d)] = 0
+    return replace(case, transformer="Standardizer", input_weight=weight)
+
+
+@feature("transformer")
 def normalized_spectra(rng: Rng, case: Case) -> Case | None:
     wide = case.modes is None and case.X.shape[1] > 2
     return replace(case, transformer="Along") if wide else None
@@ -532,13 +543,20 @@ EXCLUDED: list[tuple[tuple[str, ...], tuple[str, ...], str]] = [
         "RLSCV, RLS: cannot be combined",
     ),
     (LABELLED, SUMS + READ, "streaming.md: arrays"),
-    (("standardized", "normalized_spectra"), SUMS + READ, "the whole data are transformed"),
+    (
+        ("standardized", "weights_of_inputs", "normalized_spectra"),
+        SUMS + READ,
+        "the whole data are transformed",
+    ),
     (("tensor_inputs", "named_blocks_of_inputs"), READ + SUMS, "streaming.md: shapes of X"),
     (("low_input_rank",), ("sparse_inputs", "as_polars"), "these inputs have no modes"),
     (("extreme_units",), ("single_precision",), "beyond the range of the type"),
     (
         ("precomputed_kernel",),
-        ("standardized", "normalized_spectra", "landmarks", "other_kernels", "single_precision"),
+        (
+            *("standardized", "weights_of_inputs", "normalized_spectra"),
+            *("landmarks", "other_kernels", "single_precision"),
+        ),
         "kernels.md: X is the Gram matrix",
     ),
     (("other_splits",), ("moments_of_folds", "landmarks"), "folds that divide the data"),

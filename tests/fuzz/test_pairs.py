@@ -18,7 +18,6 @@ from relations import RELATIONS, failures_of
             marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=one.words),
         )
         for one in KNOWN
-        if one.shown is not None
     ],
 )
 def test_known_defect(known):

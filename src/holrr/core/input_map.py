@@ -526,14 +526,20 @@ _ROUNDS = 2
 
 
 def _basis(G: Array, rank: int) -> Array:
-    """Return the leading eigenvectors of a Gram matrix, without those of eigenvalue zero."""
-    m = G.shape[0]
+    """Return the leading eigenvectors of a Gram matrix, without those of eigenvalue zero.
+
+    Entries of the size of rounding errors are zero, so that features made only of them are zero.
+    """
+    m, eps = G.shape[0], float(np.finfo(float).eps)
     if rank >= m:
-        return eigh(G)[1]
-    values, U = eigh_top(G, rank)
-    largest = max(float(values.max(initial=0.0)), 0.0)
-    n_supported = int((values > largest * np.finfo(float).eps * m).sum())
-    return U[:, : max(1, min(rank, n_supported))]
+        U = eigh(G)[1]
+    else:
+        values, U = eigh_top(G, rank)
+        largest = max(float(values.max(initial=0.0)), 0.0)
+        n_supported = int((values > largest * eps * m).sum())
+        U = U[:, : max(1, min(rank, n_supported))]
+    xp = namespace_of(U)
+    return xp.where(xp.abs(U) > eps * m, U, xp.zeros_like(U))
 
 
 def _centred(X: Array, Y: Array, w: Array | None, fit_intercept: bool) -> tuple[Array, Array]:

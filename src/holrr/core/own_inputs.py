@@ -133,12 +133,15 @@ class OwnInputs:
                 continue
             Yg = Y - weighted_mean(Y, v, float(v.sum())) if fit_intercept else Y
             parts.append(_all_observed(Xc, Yg, np.sqrt(v), g, self.beta, s))
-        return self._coefficients(parts, mean)
+        return self._coefficients(parts, mean, missing[v > 0].all(axis=0))
 
-    def _coefficients(self, parts: Sequence[_Part], mean: np.ndarray) -> OwnCoefficients:
+    def _coefficients(
+        self, parts: Sequence[_Part], mean: np.ndarray, never: np.ndarray | bool = False
+    ) -> OwnCoefficients:
         freedom = np.zeros(self.shape[1])
         for g, part in zip(self.groups, parts, strict=True):
             freedom[g.outputs] = part.freedom
+        freedom = np.where(never, np.nan, freedom)
         return OwnCoefficients(
             groups=self.groups,
             shape=self.shape,
@@ -304,7 +307,7 @@ class OwnCoefficients:
     maps : tuple of arrays of shape (n_groups, k, r)
         The squares of ``(x - mean) map`` add up to the leverage of the outputs of a group.
     freedom : array of shape (n_outputs,)
-        Degrees of freedom of the fit of each output.
+        Degrees of freedom of the fit of each output; NaN for outputs that are never observed.
     mean : array of shape (n_columns,)
         Centre of the inputs.
     is_shared : bool
@@ -405,7 +408,7 @@ class OwnCoefficients:
         return replace(self, values=tuple(v * s[g.outputs][:, None, :] for g, v in pairs))
 
     def leverage(self, X: Array) -> Array:
-        """Return the leverage of own inputs, averaged over all outputs, of shape (n,).
+        """Return the leverage of own inputs, averaged over the observed outputs, of shape (n,).
 
         Parameters
         ----------
@@ -414,18 +417,22 @@ class OwnCoefficients:
         """
         Xc, total = to_numpy(X).astype(np.float64) - self.mean, np.zeros(X.shape[0])
         for g, B in zip(self.groups, self.maps, strict=True):
-            m = g.outputs.shape[1]
-            for columns, of_group in zip(g.columns, B, strict=True):
+            for columns, of_group, m in zip(g.columns, B, self._n_observed(g.outputs), strict=True):
                 t = Xc[:, columns] @ of_group
                 total += m * np.einsum("ij,ij->i", t, t)
-        return asarray_like(total / self.shape[1], X, dtype=namespace_of(X).float64)
+        total /= max(self._n_observed(), 1)
+        return asarray_like(total, X, dtype=namespace_of(X).float64)
+
+    def _n_observed(self, outputs: Any = slice(None)) -> Any:
+        """Return the number of observed outputs, of all or of each row of `outputs`."""
+        return np.count_nonzero(~np.isnan(self.freedom[outputs]), axis=-1)
 
     def total_leverage(self, m: CentredMoments) -> float:
         """Return the sum of the leverages of samples, from their moments."""
         m = m.about(asarray_like(self.mean, m.mean_x), m.mean_y)
         Sxx, total = to_numpy(m.Sxx), 0.0
         for g, B in zip(self.groups, self.maps, strict=True):
-            for columns, of_group in zip(g.columns, B, strict=True):
+            for columns, of_group, n in zip(g.columns, B, self._n_observed(g.outputs), strict=True):
                 part = Sxx[np.ix_(columns, columns)] @ of_group
-                total += g.outputs.shape[1] * float(np.vdot(of_group, part))
-        return total / self.shape[1]
+                total += n * float(np.vdot(of_group, part))
+        return total / max(self._n_observed(), 1)

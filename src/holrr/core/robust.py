@@ -122,9 +122,11 @@ def robust_weights(
     v = v / v.max()
     data = _Outputs.of(Y, v, fit_intercept)
     F, found = _features(np.asarray(X, dtype=np.float64)), data.about_medians()
-    centre = _spatial_median(F, v)
-    w, alpha = _first_weights(F - centre, found, v), 0.0
-    F = F - centre if fit_intercept else F
+    centred = F - _spatial_median(F, v)
+    if np.abs(centred).max(initial=0.0) <= _ROUNDING * np.abs(F).max(initial=0.0):
+        centred[:] = 0.0  # constant inputs, with rounding errors
+    w, alpha = _first_weights(centred, found, v), 0.0
+    F = centred if fit_intercept else F
     for k in range(_MAX_ROUNDS):
         ridge = _Ridge.of(F, v * w, fit_intercept)
         if k < _N_CHOICES:
@@ -153,8 +155,11 @@ def _spatial_median(F: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return the spatial median of the samples, (m,), by Weiszfeld's iteration.
 
     This point has the least weighted sum of distances to the samples. Unlike the medians of the
-    columns, it rotates with the inputs.
+    columns, it rotates with the inputs. A sample with half of the weight is the median.
     """
+    heaviest = int(np.argmax(v))
+    if 2 * v[heaviest] >= v.sum():
+        return F[heaviest]
     centre = v @ F / v.sum()
     for _ in range(_N_CENTRES):
         distance = np.sqrt(np.square(F - centre).sum(axis=1))
@@ -379,8 +384,11 @@ class _Outputs:
                 R = ridge.residuals(self.Y[:, columns], alpha)
             return np.where(missing, np.nan, R / remainder)
 
-        n = len(self.v)
-        middle = np.argsort(before.mean_squares, kind="stable")[n // 4 : n - n // 4]
+        # The middle half of the samples, with those that are equal to its ends up to rounding.
+        n, order = len(self.v), np.argsort(before.mean_squares, kind="stable")
+        squares = before.mean_squares[order]
+        low, high = squares[n // 4] * (1 - _ROUNDING), squares[n - n // 4 - 1] * (1 + _ROUNDING)
+        middle = order[(squares >= low) & (squares <= high)]
         if middle.size > _N_ANGLES:
             start = (middle.size - _N_ANGLES) // 2
             middle = middle[start : start + _N_ANGLES]

@@ -138,22 +138,25 @@ def _residuals(folds: Sequence[FoldResiduals]) -> np.ndarray:
     Each output has a mean of zero and a mean square of one: the residuals of a model without
     intercept have a common part, which does not depend on the order of the samples. NaN stands for
     samples that no fold holds out and for missing outputs. The residual of a sample that several
-    folds hold out is their mean.
+    folds hold out is their mean. Residuals that are rounding errors, as those of constant outputs,
+    are zero.
     """
     n, D = folds[0].Y.shape
     step = max(1, math.ceil(D / min(_OUTPUTS, max(_NUMBERS // n, 1))))
     while math.gcd(step, D) > 1 and step < D:
         step += 1
+    columns = slice(0, D, step)
     total, times = np.zeros((n, len(range(0, D, step)))), np.zeros((n, 1))
     for fold in folds:
-        total[fold.rows] += to_numpy(fold.scaled(slice(0, D, step)))
+        total[fold.rows] += to_numpy(fold.scaled(columns))
         times[fold.rows] += 1
     R = total / np.where(times > 0, times, np.nan)
     seen = ~np.isnan(R)
     number = np.maximum(seen.sum(axis=0), 1)
     R -= np.sum(R, axis=0, where=seen) / number
-    squares = np.sum(R**2, axis=0, where=seen) / number
-    return R / np.sqrt(np.where(squares > 0, squares, 1.0))
+    unit = np.sqrt(np.sum(R**2, axis=0, where=seen) / number)
+    rounding, is_constant = folds[0].rounding(columns, np.flatnonzero(times))
+    return R / np.where((unit > rounding) & ~is_constant, unit, np.inf)
 
 
 class _Pairs:

@@ -137,6 +137,33 @@ class FoldResiduals:
         R /= namespace_of(R).astype(self.factor, R.dtype, copy=False)[:, None]
         return R
 
+    def rounding(self, columns: slice, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the size of residuals that are rounding errors, and which outputs are constant.
+
+        Low-rank predictions of a constant output are computed from the factors of all outputs.
+        Their residuals belong to this output, and not to the pool of all outputs. Without an
+        intercept, only an output of zeros has such residuals.
+
+        Parameters
+        ----------
+        columns : slice
+            Outputs.
+        rows : array of int
+            Indices of the samples that are held out by some fold.
+        """
+        Y = take(self.Y[:, columns], rows)
+        xp = namespace_of(Y)
+        if is_numpy_array(Y):
+            least, most = np.fmin.reduce(Y, axis=0), np.fmax.reduce(Y, axis=0)
+        else:
+            unknown = xp.isnan(Y)
+            least = to_numpy(xp.min(xp.where(unknown, xp.full_like(Y, xp.inf), Y), axis=0))
+            most = to_numpy(xp.max(xp.where(unknown, xp.full_like(Y, -xp.inf), Y), axis=0))
+        size = _DIGITS * float(xp.finfo(Y.dtype).eps) * np.maximum(np.abs(least), np.abs(most))
+        if not self.has_intercept:
+            least, most = np.minimum(least, 0), np.maximum(most, 0)
+        return size, ~(least < most)
+
 
 @dataclass(frozen=True, eq=False)
 class MomentResiduals:
@@ -277,9 +304,7 @@ def held_out_scores(
             noise[columns] = np.sqrt(squares.sum(axis=0) / sums.sum(axis=0))
         if seen is not None:
             counts[columns] = seen.sum(axis=0) * (n_samples / n)
-        rounding, is_constant = _rounding(
-            take(folds[0].Y[:, columns], index), folds[0].has_intercept
-        )
+        rounding, is_constant = folds[0].rounding(columns, index)
         unit = np.where(noise[columns] > rounding, noise[columns], np.nan)
         *found, median = _quantiles(R.T, with_median, weights, seen is not None)
         entry[:, columns] = np.array(found) / unit
@@ -393,26 +418,6 @@ def _scores(folds: Sequence[FoldResiduals], columns: slice, order: Any, weighted
     xp = namespace_of(found[0])
     R = xp.abs(xp.concat(found))
     return R if isinstance(order, slice) else xp.take(R, asarray_like(order, R), axis=0)
-
-
-def _rounding(Y: Array, has_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the size of residuals that are rounding errors, and which outputs are constant.
-
-    Low-rank predictions of a constant output are computed from the factors of all outputs. Their
-    residuals belong to this output, and not to the pool of all outputs. Without an intercept, only
-    an output of zeros has such residuals.
-    """
-    xp = namespace_of(Y)
-    if is_numpy_array(Y):
-        least, most = np.fmin.reduce(Y, axis=0), np.fmax.reduce(Y, axis=0)
-    else:
-        unknown = xp.isnan(Y)
-        least = to_numpy(xp.min(xp.where(unknown, xp.full_like(Y, xp.inf), Y), axis=0))
-        most = to_numpy(xp.max(xp.where(unknown, xp.full_like(Y, -xp.inf), Y), axis=0))
-    size = _DIGITS * float(xp.finfo(Y.dtype).eps) * np.maximum(np.abs(least), np.abs(most))
-    if not has_intercept:
-        least, most = np.minimum(least, 0), np.maximum(most, 0)
-    return size, ~(least < most)
 
 
 def _pool_step(n_scores: int, n_columns: int) -> int:

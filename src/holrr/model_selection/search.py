@@ -962,8 +962,10 @@ def of_outputs(
     def penalties(best: np.ndarray) -> Any:
         return alphas[best].reshape(shape) if shape else float(alphas[best[0]])
 
-    chosen = [least(kept) for kept in groups.kept]
-    error, models = surface.null_mse, []
+    # Gains are those on the mean of the outputs, or of what own inputs leave of them.
+    nulls = [problems.at(fold, candidate, lowest).held_out for fold in range(problems.n_folds)]
+    error = float(np.mean([held.yy / held.size for held in nulls]))
+    chosen, models = [least(kept) for kept in groups.kept], []
     for out, best in zip(groups.left_out, chosen, strict=True):
         there = np.take_along_axis(found[out].mean(axis=0), best[None], axis=0)
         error += float(there.mean()) * len(out) / sum(map(len, groups.left_out))
