@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import pydoc
 import re
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from docs.public import public_methods, public_names, resolve
+from holrr import docstrings
+from holrr.docstrings import ATTRIBUTES
 
 INDEX = Path(__file__).parents[1] / "docs" / "reference" / "index.rst"
 NAMES = public_names()
 CLASSES = [name for name in NAMES if inspect.isclass(resolve(name))]
 ESTIMATORS = [name for name in CLASSES if hasattr(resolve(name), "get_params")]
+MODELS = [name for name in ESTIMATORS if hasattr(resolve(name), "predict")]
 # What was public once and is not any more still has to be where it was.
 FORMER = ["holrr.io.check_writable", "holrr.io.write_atomically"]
 
@@ -106,3 +111,58 @@ def test_what_estimators_take_from_scikit_learn_is_not_asked_for():
 def test_former_public_names_still_work(name):
     assert resolve(name) is not None
     assert name not in NAMES
+
+
+# ---------------------------------------------------------------- shared texts
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_help_begins_with_an_example(name):
+    first = pydoc.render_doc(resolve(name), renderer=pydoc.plaintext).splitlines()[:30]
+    shown = [line.strip(" |") for line in first]
+    assert any(line.startswith(">>> ") and ".fit(" in line for line in shown)
+    assert not shown[-1].startswith((">>>", "..."))  # the example ends there
+
+
+@pytest.mark.parametrize("name", ["holrr.HOLRRCV", "holrr.KernelHOLRRCV"])
+def test_help_of_the_largest_classes_is_short(name):
+    assert len(pydoc.render_doc(resolve(name), renderer=pydoc.plaintext).splitlines()) <= 450
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_public_attribute_has_a_text(name):
+    """What a fit sets is described, unless only other estimators describe it."""
+    cls = resolve(name)
+    text = section(inspect.getdoc(cls), "Attributes")
+    entries = re.findall(r"^(\w+_) : .+\n +\S", text, flags=re.M)
+    assert entries == [n for n in ATTRIBUTES if n in entries]
+    model = cls(**({"alphas": [1.0], "cv": 2} if hasattr(cls(), "cv") else {}))
+    rng = np.random.default_rng(0)
+    model.fit(rng.normal(size=(20, 3)), rng.normal(size=(20, 3, 2)))
+    fitted = {n for n in vars(model) if n.endswith("_") and not n.startswith("_")}
+    of_core = {"objective_", "lower_bound_", "energy_", "solver_", "spectra_"}
+    assert fitted - set(entries) <= of_core
+
+
+def test_a_text_can_be_for_a_class_its_bases_or_all():
+    texts = {"a": {"": ["int", "    All."], "Base": ["float", "    Base."]}}
+
+    class Base: ...
+
+    class Derived(Base): ...
+
+    entry = docstrings._entry(Derived, texts, "a", ", default=1")
+    assert entry == "a : float, default=1\n    Base."
+    assert docstrings._entry(int, texts, "a") == "a : int\n    All."
+    assert docstrings._entry(int, {"a": {"Base": ["float"]}}, "a") == ""
+
+
+def test_a_parameter_without_text_is_an_error():
+    class Model:
+        """Summary."""
+
+        def __init__(self, unknown=1):
+            pass
+
+    with pytest.raises(KeyError, match="unknown"):
+        docstrings.document(Model)

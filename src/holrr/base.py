@@ -138,7 +138,7 @@ class TensorRegressor(
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if isinstance(vars(self).get("feature_names_in_"), str):
-            self.feature_names_in_ = _names_from_labels(vars(self))
+            self.__dict__["feature_names_in_"] = _names_from_labels(vars(self))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "tucker_" in vars(self)
@@ -327,9 +327,10 @@ class TensorRegressor(
         Examples
         --------
         >>> from holrr import LRR
-        >>> model = LRR(rank=1, alpha=0).fit([[0.0, 0.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 6.0]])
-        >>> model.predict([[2.0, 4.0]]).round(6), model.transform([[2.0, 4.0]]).shape
-        (array([[ 5., 10.]]), (1, 1))
+        >>> X, Y = [[0.0, 0.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 6.0]]
+        >>> model = LRR(rank=1, alpha=0).fit(X, Y)
+        >>> model.predict([[2.0, 4.0]]).round(6), model.transform(X).shape, model.score(X, Y)
+        (array([[ 5., 10.]]), (2, 1), 1.0)
         """
         if "tucker_" not in vars(self):  # scikit-learn's check also computes the tags
             check_is_fitted(self)
@@ -508,7 +509,7 @@ class TensorRegressor(
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the scores of `transform`."""
-        return super().get_feature_names_out(input_features)  # type: ignore[no-any-return]
+        return super().get_feature_names_out(input_features)
 
     def set_output(
         self, *, transform: Literal["default", "pandas", "polars"] | None = None

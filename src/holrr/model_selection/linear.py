@@ -137,7 +137,7 @@ class Search(TensorRegressor):
             found["cv_results_"] = path_results(found["cv_results_"])
         return found
 
-    def predict_interval(  # type: ignore[override]
+    def predict_interval(
         self,
         X: Any,
         coverage: float = 0.9,
@@ -451,11 +451,10 @@ class LinearSearch(Search):
 
         Examples
         --------
-        >>> import numpy as np
         >>> from holrr import RLSCV, Moments
-        >>> folds = [Moments.from_arrays(np.eye(4), np.eye(4) + k) for k in range(3)]
-        >>> RLSCV(alphas=[1e-3, 1.0]).fit_fold_moments(folds).alpha_
-        0.001
+        >>> folds = [Moments.from_arrays([[0.0], [1.0]], [0.0, 1.0 + k]) for k in range(3)]
+        >>> RLSCV(alphas=[0.1, 1.0]).fit_fold_moments(folds).alpha_
+        0.1
         """
         refuse_output_weight(self.output_weight, "moments")
         refuse_huber(self.loss, "moments")
