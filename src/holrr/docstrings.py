@@ -148,10 +148,10 @@ selection : {"auto", "stack", "min", "1se"} or callable
 
     - "stack" takes the way of least nested cross-fitted error: "ridge regression"; "ranks", which
       mixes the best rank and other ranks at one penalty, ridge regression at this penalty and the
-      mean; or, with complete outputs, "ranks and penalties of outputs", which adds ridge regression
-      whose penalty each output chooses by an empirical Bayes estimate from its training set.
-    - "min" chooses the single model with the least error.
-    - "1se" chooses the one with the fewest parameters within one standard error of the least error.
+      mean; or "ranks and penalties of outputs", which adds ridge regression whose penalty each
+      output chooses by an empirical Bayes estimate from its training set. If outputs are missing,
+      it takes one of the first two, or the best single rank.
+    - "min" takes the single model of least error, "1se" the smallest one within a standard error.
     - A callable takes `cv_results_` and returns an index into the error surface.
     - "auto" is "stack", or "min" with ``refine=True``.
 selection [RLSCV, KernelRLSCV] : {"min", "1se"} or callable
@@ -298,7 +298,7 @@ alpha_ : float
 alpha_ [RLSCV] : float, or array of shape (d1, ..., dp)
     Chosen penalty; one for each output with `alpha_per_output`.
 choice_ : str
-    Way that `selection` chose: "ridge regression", "ranks" or "ranks and penalties of outputs".
+    Way that "stack" chose: "ridge regression", "ranks" or "ranks and penalties of outputs".
 stack_weights_ : array of shape (n_models,)
     Weights of the models of a stack, in decreasing order; the rest is the weight of the mean.
 stack_ranks_ : list of tuples
