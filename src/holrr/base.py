@@ -479,7 +479,7 @@ class TensorRegressor(
         `output_weight` or `scale_outputs` no `scoring`: tools of scikit-learn use this method.
 
         R2 is ``1 - sum v w (y - prediction)^2 / sum v w (y - mean)^2`` over samples and observed
-        outputs, with weights w (`sample_weight`) and v (`output_weight`, over squares of scales).
+        outputs, with weights w (`sample_weight`) and v (`output_weight` and `scale_outputs`).
         """
         check_is_fitted(self)
         errors = score_errors(self, X, y, sample_weight)

@@ -224,8 +224,8 @@ blocks [LinearSearch] : str, dict, list or None
     such prefixes. See docs/blocks.md.
 own : str, list, array of bool, or None
     Modes that `X` and `y` share, such as the station: inputs with the label of an output along them
-    are its own inputs, with separate coefficients. Names, "auto", pairs of axes ``(of X, of y)``
-    within a sample, or a boolean array of inputs by outputs. See docs/own_inputs.md.
+    are its own inputs, with separate coefficients. Names of modes, "auto", pairs of an axis of a
+    sample of X and one of y, or a boolean array of inputs by outputs. See docs/own_inputs.md.
 own_alpha : float
     Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
     each block, the penalty of an own input is `own_alpha` times the penalty of its block, divided
@@ -351,7 +351,7 @@ coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `outpu
 coef_ [KernelRegressor, KernelSearch] : array of shape (n_features, d1, ..., dp)
     Dense coefficients, computed on access, with ``kernel="linear"``; of shape (D, n_features) with
     `output_shape`.
-intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
+intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`, or float
     Intercept of each output.
 dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
     Dense coefficients of the kernel values with the training samples or landmarks.
