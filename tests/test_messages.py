@@ -16,6 +16,8 @@ def test_a_fit_without_outputs_names_the_class_and_y(row):
     name = type(model).__name__
     with pytest.raises(TypeError, match=rf"^{name}\.fit\(\) needs y\. Call fit\(X, y\)\.$"):
         model.fit(X)
+    with pytest.raises(ValueError, match=rf"^{name} requires y to be passed, but the target y is "):
+        model.fit(X, None)
     assert not hasattr(model, "n_features_in_")
 
 

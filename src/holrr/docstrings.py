@@ -187,8 +187,7 @@ kernel_params : dict or None
 refine : bool
     Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
 refine [HOLRRCV, KernelHOLRRCV] : bool
-    Whether to refine the final fit by alternating least squares. The search then chooses a single
-    rank, by the errors of fits before refinement.
+    Whether to refine the final fit by alternating least squares. It then has a single rank.
 subspaces : {"fitted", "response"}
     Data that determine the output subspaces: the part of the outputs that the inputs explain
     ("fitted"), or the outputs themselves ("response"), as in the algorithms of the paper.
@@ -303,10 +302,11 @@ stack_weights_ : array of shape (n_models,)
     Weights of the models of a stack, in decreasing order; the rest is the weight of the mean.
 stack_ranks_ : list of tuples
     Rank of each model of a stack; None for ridge regression.
-stack_alphas_ : list of float, or arrays of shape (d1, ..., dp)
+stack_alphas_ : list of floats and arrays
     Penalty of each model of a stack; an array for ridge regression with penalties of outputs.
 held_out_mse_ : float
     Cross-fitted error of the whole choice: each fold is predicted by what the other folds choose.
+    With "1se" or a callable, the held-out error of the chosen model.
 ridge_mse_ : float
     Cross-fitted error of (kernel) ridge regression, comparable with `held_out_mse_`.
 null_mse_ : float
