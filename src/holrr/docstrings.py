@@ -105,10 +105,9 @@ alphas [KernelSearch] : array of shape (n_alphas,), float or None
 cv : int, splitter or iterable
     Number of folds, a splitter, or an iterable of pairs of training and test indices.
 max_rank [LRRCV, KernelLRRCV] : int or None
-    Largest rank to try. With a limit, ridge regression is not mixed with the ranks.
+    Largest rank to try. Ridge regression is then not mixed with the ranks.
 max_rank [HOLRRCV, KernelHOLRRCV] : int, tuple or None
-    Largest rank to try: an int for all modes, or a tuple ``(R0, ..., Rp)`` with the input mode
-    first. With a limit, ridge regression is not mixed with the ranks.
+    Largest rank, an int or ``(R0, ..., Rp)``. Ridge regression is then not mixed with the ranks.
 rank [LRR, KernelLRR] : int, float or None
     Maximum rank, capped at the number of features. A float in (0, 1) is the share of the squared
     norm of the whitened data to keep. None is full rank, which is ridge regression.
@@ -298,6 +297,7 @@ alpha_ [RLSCV] : float, or array of shape (d1, ..., dp)
     Chosen penalty; one for each output with `alpha_per_output`.
 choice_ : str
     Way that "stack" chose: "ridge regression", "ranks" or "ranks and penalties of outputs".
+    Without it, the model is a single one.
 stack_weights_ : array of shape (n_models,)
     Weights of the models of a stack, in decreasing order; the rest is the weight of the mean.
 stack_ranks_ : list of tuples

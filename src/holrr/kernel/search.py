@@ -316,9 +316,9 @@ class KernelRLSCV(KernelSearch):
         output_shape: Sequence[int] | None = None,
         input_shape: InputShape = None,
         landmarks: int | ArrayLike | None = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: bool = False,
-        random_state: RandomState = None,
     ) -> None:
         self.alphas = alphas
         self.cv = cv
@@ -334,9 +334,9 @@ class KernelRLSCV(KernelSearch):
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())
@@ -398,9 +398,9 @@ class KernelLRRCV(KernelSearch):
         output_shape: Sequence[int] | None = None,
         input_shape: InputShape = None,
         landmarks: int | ArrayLike | None = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: bool = False,
-        random_state: RandomState = None,
     ) -> None:
         self.alphas = alphas
         self.cv = cv
@@ -417,9 +417,9 @@ class KernelLRRCV(KernelSearch):
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return matrix_grid(self.max_rank, shape)
@@ -493,9 +493,9 @@ class KernelHOLRRCV(KernelSearch):
         output_shape: Sequence[int] | None = None,
         input_shape: InputShape = None,
         landmarks: int | ArrayLike | None = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         verbose: bool = False,
-        random_state: RandomState = None,
     ) -> None:
         self.alphas = alphas
         self.cv = cv
@@ -513,9 +513,9 @@ class KernelHOLRRCV(KernelSearch):
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return multilinear_grid(self.max_rank, shape)

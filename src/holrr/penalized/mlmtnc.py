@@ -103,10 +103,10 @@ class MLMTNC(PenalizedRegressor):
         input_shape: InputShape = None,
         init: Literal["holrr", "random"] = "holrr",
         n_init: int = 1,
-        verbose: bool | int | Literal["rich"] = False,
         random_state: RandomState = None,
         max_iter: int = 1000,
         tol: float = 1e-7,
+        verbose: bool | int | Literal["rich"] = False,
     ) -> None:
         self.rank = rank
         self.beta = beta
@@ -116,10 +116,10 @@ class MLMTNC(PenalizedRegressor):
         self.input_shape = input_shape
         self.init = init
         self.n_init = n_init
-        self.verbose = verbose
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_rank(self.rank, (n_features, *output_shape))

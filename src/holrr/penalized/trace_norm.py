@@ -103,9 +103,9 @@ class TraceNormRegression(PenalizedRegressor):
         output_shape: Sequence[int] | None = None,
         input_shape: InputShape = None,
         warm_start: bool = False,
-        verbose: bool | int | Literal["rich"] = False,
         max_iter: int = 1000,
         tol: float = 1e-6,
+        verbose: bool | int | Literal["rich"] = False,
     ) -> None:
         self.penalty = penalty
         self.alpha = alpha
@@ -115,9 +115,9 @@ class TraceNormRegression(PenalizedRegressor):
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.warm_start = warm_start
-        self.verbose = verbose
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_mode_weights(self.mode_weights, 1 + len(output_shape))
