@@ -927,7 +927,7 @@ class HOLRRCV(LinearSearch):
     """Higher-order low-rank regression with cross-validated penalty and ranks.
 
     The search computes the exact held-out error of *every* multilinear rank and penalty without
-    refitting. Predictions have the labels of tables and xarray objects. See docs/model_selection.md.
+    refitting. Predictions have the labels of tables and of xarray. See docs/model_selection.md.
 
     >>> from holrr import HOLRRCV
     >>> from holrr.datasets import make_tensor_regression
