@@ -49,8 +49,8 @@ def test_all_parameters_are_listed_if_none_is_near():
         HOLRR(zzz=2)
 
 
-def test_parameters_without_names_are_few():
-    message = r"^HOLRR\(\) got 3 arguments without names; only rank, alpha may be without\.$"
+def test_few_parameters_are_passed_by_position():
+    message = r"^HOLRR\(\) takes rank, alpha by position; got 3\. Pass the others by name\.$"
     with pytest.raises(TypeError, match=message):
         HOLRR(2, 1.0, True)
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from sklearn.base import _fit_context
 from sklearn.utils._metadata_requests import RequestMethod
 
-__all__ = ["name_calls", "names_call", "nearest", "validates_parameters"]
+__all__ = ["name_calls", "nearest", "validates_parameters", "with_named_errors"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -29,7 +29,7 @@ def name_calls(cls: type) -> None:
     """
     for name, value in list(vars(cls).items()):
         if inspect.isfunction(value) and (name == "__init__" or not name.startswith("_")):
-            setattr(cls, name, names_call(value))
+            setattr(cls, name, with_named_errors(value))
         elif type(value) is RequestMethod:
             setattr(cls, name, _BriefRequest(value.name, value.keys))
 
@@ -41,7 +41,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"Did you mean {found[0]}?" if found else f"It has: {', '.join(names)}."
 
 
-def names_call(method: Method) -> Method:
+def with_named_errors(method: Method) -> Method:
     """Let errors of wrong arguments name the class of the object and the method."""
 
     @wraps(method)
@@ -79,10 +79,10 @@ def _wrong_arguments(
         if name not in signature.parameters:
             what = "parameter" if made else "argument"
             return f"{call}() has no {what} {name!r}. {nearest(name, [p.name for p in parameters])}"
-    positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     if len(args) > len(positional):
-        few = ", ".join(positional) or "none"
-        return f"{call}() got {len(args)} arguments without names; only {few} may be without."
+        few = ", ".join(positional) or "no arguments"
+        return f"{call}() takes {few} by position; got {len(args)}. Pass the others by name."
     given = {*positional[: len(args)], *kwargs}
     needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     missing = [name for name in needed if name not in given]

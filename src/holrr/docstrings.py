@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 __all__ = ["document"]
@@ -21,50 +22,48 @@ def document(cls: Class) -> Class:
     """Insert the sections Parameters and Attributes into the docstring of an estimator."""
     if cls.__doc__ is None:  # python -OO
         return cls
-    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-    parameters = [
-        _entry(cls, PARAMETERS, name, f", default={_shown(parameter.default)}")
-        for name, parameter in list(signature.parameters.items())[1:]
-    ]
+    parameters = dict(inspect.signature(cls).parameters)
+    entries = {name: _text(cls, PARAMETERS, name) for name in parameters}
+    for name, (kind, *_) in entries.items():
+        entries[name][0] = f"{name} : {kind}, default={_shown(parameters[name].default)}"
     public = {name for base in cls.__mro__ for name in _attributes(base)}
-    attributes = [_entry(cls, ATTRIBUTES, name) for name in ATTRIBUTES if name in public]
-    attributes = [entry for entry in attributes if entry]
     if public - ATTRIBUTES.keys():
         raise KeyError(f"{cls.__name__} has attributes without text: {public - ATTRIBUTES.keys()}")
-    sections = [
-        "\n".join([title, "-" * len(title), *entries])
-        for title, entries in (("Parameters", parameters), ("Attributes", attributes))
-    ]
-    if "cv" in signature.parameters:
-        sections.insert(0, _table({k: v for k, v in USUALLY.items() if k in signature.parameters}))
+    found = {name: _text(cls, ATTRIBUTES, name) for name in ATTRIBUTES if name in public}
+    attributes = [[f"{name} : {kind}", *text] for name, (kind, *text) in found.items() if kind]
+    sections = [_section("Parameters", entries.values()), _section("Attributes", attributes)]
+    if "cv" in parameters:
+        usual = {name: _text(cls, USUALLY, name)[0] for name in USUALLY if name in parameters}
+        sections.insert(0, _table({name: when for name, when in usual.items() if when}))
     # The first paragraphs have no titles; See Also, Notes and References follow.
     own = re.split(r"\n\n(?=\w[\w ]*\n---)", inspect.cleandoc(cls.__doc__))
     cls.__doc__ = "\n\n".join([own[0], *sections, *own[1:]]) + "\n"
     return cls
 
 
-def _table(rows: dict[str, str]) -> str:
-    """Return a table of the parameters that are usually changed."""
-    line = f"{'=' * 18}  {'=' * 76}"
-    found = [f"``{name}``".ljust(20) + text for name, text in rows.items()]
-    return "\n".join(["Usually changed:", "", line, *found, line])
-
-
 def _attributes(cls: type) -> list[str]:
     """Return the names of public fitted attributes that a class annotates or computes."""
     computed = [name for name, value in vars(cls).items() if isinstance(value, property)]
-    found = [*vars(cls).get("__annotations__", ()), *computed]
+    found = [*inspect.get_annotations(cls), *computed]
     return [name for name in found if name.endswith("_") and not name.startswith("_")]
 
 
-def _entry(cls: type, texts: dict[str, dict[str, list[str]]], name: str, default: str = "") -> str:
-    """Return the entry of a parameter or attribute; empty if no text is for the class."""
+def _text(cls: type, texts: dict[str, dict[str, list[str]]], name: str) -> list[str]:
+    """Return the text for a class or the nearest of its bases; an empty line if there is none."""
     owners = [*(base.__name__ for base in cls.__mro__), ""]
-    owner = next((owner for owner in owners if owner in texts[name]), None)
-    if owner is None:
-        return ""
-    kind, *lines = texts[name][owner]
-    return "\n".join([f"{name} : {kind}{default}", *lines])
+    return next((list(texts[name][owner]) for owner in owners if owner in texts[name]), [""])
+
+
+def _section(title: str, entries: Iterable[list[str]]) -> str:
+    return "\n".join([title, "-" * len(title), *("\n".join(entry) for entry in entries)])
+
+
+def _table(rows: dict[str, str]) -> str:
+    """Return a table of the parameters that are usually changed."""
+    width = 4 + max(map(len, rows))
+    line = f"{'=' * width}  {'=' * 76}"
+    found = [f"``{name}``".ljust(width + 2) + when for name, when in rows.items()]
+    return "\n".join(["Usually changed:", "", line, *found, line])
 
 
 def _shown(value: Any) -> str:
@@ -84,16 +83,17 @@ def _texts(source: str) -> dict[str, dict[str, list[str]]]:
 
 
 # Parameters of searches that are usually changed, and when.
-USUALLY = {
-    "cv": "a splitter, if samples depend on each other in time or within groups",
-    "kernel": "another kernel than the radial one, or a list of kernels to choose from",
-    "selection": '"min" for a single rank, whose factors can be interpreted',
-    "missing": '"ignore", if outputs are missing',
-    "scale_outputs": '"std", if outputs have different units',
-    "blocks": "several kinds of inputs, which need different penalties",
-    "own": "the name of a mode that inputs and outputs share, such as the station",
-    "landmarks": "a few hundred, if there are more than about ten thousand samples",
-}
+USUALLY = _texts("""
+cv : a splitter, if samples depend on each other in time or within groups
+kernel : a list of kernels to choose from, or another kernel than "rbf"
+selection [LRRCV, HOLRRCV, KernelLRRCV, KernelHOLRRCV] : "min", to read the factors of a single rank
+alpha_per_output : True, if some outputs are noisier than others
+missing : "ignore", if outputs are missing
+scale_outputs : "std", if outputs have different units
+blocks : several kinds of inputs, which need different penalties
+own : the name of a mode that inputs and outputs share, such as the station
+landmarks : a few hundred, if there are more than about ten thousand samples
+""")
 
 PARAMETERS = _texts(r"""
 alphas : array of shape (n_alphas,), float or None

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..annotations import InputShape, Kernel, RandomState, Rank
 from ..base import TensorRegressor
-from ..calls import names_call, validates_parameters
+from ..calls import validates_parameters, with_named_errors
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.fit import Fit
 from ..core.namespace import Array, namespace_of, row_blocks, to_device_of, to_numpy
@@ -145,7 +145,7 @@ class KernelRegressor(TensorRegressor):
         return self._assign_fit(fit, names, features=features)
 
     @_with_landmarks
-    @names_call
+    @with_named_errors
     @validates_parameters
     def partial_fit(
         self,
