@@ -16,6 +16,9 @@ INSIDE = ["core", "missing"]
 INSIDE_METHODS = {
     "Moments": ["about", "about_zero", "centred", "from_checked", "to_host_if_small"],
 }
+# Methods of scikit-learn that estimators define again, with types and a docstring of one line.
+SHORTENED = ["fit_transform", "get_feature_names_out", "get_metadata_routing", "get_params"]
+SHORTENED += ["set_output", "set_params"]
 
 
 def public_names() -> list[str]:
@@ -39,9 +42,10 @@ def is_documented(name: str, value: Any) -> bool:
     """Whether an attribute of a public class is our own: no one else's, nor a mere refusal."""
     home = getattr(getattr(value, "fget", value), "__module__", None) or ""
     refuses = name == "predict_interval" and isinstance(value, property)
+    shortened = home == "holrr.base" and name in SHORTENED
     of_python = getattr(getattr(value, "__objclass__", None), "__module__", "") == "builtins"
     others = of_python or home.startswith("sklearn")
-    return not (refuses or others or re.fullmatch(r"set_\w+_request", name))
+    return not (refuses or others or shortened or re.fullmatch(r"set_\w+_request", name))
 
 
 def public_methods(cls: type) -> dict[str, str]:

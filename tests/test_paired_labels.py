@@ -188,7 +188,7 @@ MERGES = {
     "+": lambda a, b: a + b,
     "merge": lambda a, b: a.merge(b),
     "sum": lambda a, b: sum([a, b]),
-    "from_fold_moments": lambda a, b: RLSCV.from_fold_moments([a, b], alphas=[1.0]),
+    "fit_fold_moments": lambda a, b: RLSCV(alphas=[1.0]).fit_fold_moments([a, b]),
     "standard_errors": lambda a, b: standard_errors(RLS(), [a, b]),
 }
 

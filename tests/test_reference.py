@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import pydoc
 import re
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from docs.public import public_methods, public_names, resolve
@@ -16,6 +18,7 @@ INDEX = Path(__file__).parents[1] / "docs" / "reference" / "index.rst"
 NAMES = public_names()
 CLASSES = [name for name in NAMES if inspect.isclass(resolve(name))]
 ESTIMATORS = [name for name in CLASSES if hasattr(resolve(name), "get_params")]
+MODELS = [name for name in ESTIMATORS if hasattr(resolve(name), "predict")]
 # What was public once and is not any more still has to be where it was.
 FORMER = ["holrr.io.check_writable", "holrr.io.write_atomically"]
 
@@ -106,3 +109,55 @@ def test_what_estimators_take_from_scikit_learn_is_not_asked_for():
 def test_former_public_names_still_work(name):
     assert resolve(name) is not None
     assert name not in NAMES
+
+
+# ---------------------------------------------------------------- shared texts
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_help_begins_with_an_example(name):
+    first = pydoc.render_doc(resolve(name), renderer=pydoc.plaintext).splitlines()[:30]
+    shown = [line.strip(" |") for line in first]
+    assert any(line.startswith(">>> ") and ".fit(" in line for line in shown)
+    assert not shown[-1].startswith((">>>", "..."))  # the example ends there
+
+
+@pytest.mark.parametrize("name", ["holrr.HOLRRCV", "holrr.KernelHOLRRCV"])
+def test_help_of_the_largest_classes_is_short(name):
+    assert len(pydoc.render_doc(resolve(name), renderer=pydoc.plaintext).splitlines()) <= 450
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_public_attribute_has_a_text(name):
+    """What a fit sets is described, unless only other estimators describe it."""
+    cls = resolve(name)
+    text = section(inspect.getdoc(cls), "Attributes")
+    entries = re.findall(r"^(\w+_) : .+\n +\S", text, flags=re.M)
+    assert len(entries) == len(set(entries)) > 10
+    model = cls(**({"alphas": [1.0], "cv": 2} if hasattr(cls(), "cv") else {}))
+    rng = np.random.default_rng(0)
+    model.fit(rng.normal(size=(20, 3)), rng.normal(size=(20, 3, 2)))
+    fitted = {n for n in vars(model) if n.endswith("_") and not n.startswith("_")}
+    of_core = {"objective_", "lower_bound_", "energy_", "solver_", "spectra_"}
+    assert fitted - set(entries) <= of_core
+
+
+def test_a_text_can_be_for_some_classes_only():
+    texts = {
+        name: described(section(inspect.getdoc(resolve(f"holrr.{name}")), "Parameters"))
+        for name in ("RLS", "HOLRR", "RLSCV", "HOLRRCV", "KernelHOLRR", "LRR", "KernelLRR")
+    }
+    assert texts["LRR"]["rank"] == texts["KernelLRR"]["rank"] != texts["HOLRR"]["rank"]
+    assert texts["HOLRR"]["rank"] == texts["KernelHOLRR"]["rank"]
+    assert texts["RLS"]["blocks"] == texts["HOLRR"]["blocks"] != texts["HOLRRCV"]["blocks"]
+    assert texts["RLSCV"]["blocks"] == texts["HOLRRCV"]["blocks"]
+    assert len({text["scale_outputs"] for text in texts.values()}) == 1
+
+
+def test_searches_begin_with_the_parameters_that_are_usually_changed():
+    doc = inspect.getdoc(resolve("holrr.HOLRRCV"))
+    table = doc.split("Usually changed:")[1].split("Parameters\n---")[0]
+    names = re.findall(r"^``(\w+)``  +\S", table, flags=re.M)
+    assert {"cv", "selection", "missing", "blocks"} <= set(names)
+    assert set(names) <= set(described(section(doc, "Parameters")))
+    assert "Usually changed" not in inspect.getdoc(resolve("holrr.HOLRR"))

@@ -20,6 +20,7 @@ from .linear import HOLRR, LRR, RLS
 from .model_selection import HOLRRCV, LRRCV, RLSCV
 from .onnx import to_onnx
 from .penalized import MLMTNC, TraceNormRegression, trace_norm_path
+from .pipelines import predict_blocks, predict_interval, score_blocks
 from .streaming.moments import Moments
 from .streaming.rolling import RollingMoments
 
@@ -32,7 +33,10 @@ __all__ += [
     "Tucker",
     "__version__",
     "load",
+    "predict_blocks",
+    "predict_interval",
     "save",
+    "score_blocks",
     "standard_errors",
     "to_onnx",
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -17,6 +18,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from .calls import name_calls, nearest
 from .core.fit import Fit
 from .core.leverage import noise_level, std_factor
 from .core.namespace import Array, asarray_like, namespace_of, to_device_of, to_numpy
@@ -33,6 +35,11 @@ from .data.unlabel import dims_of, has_dims
 from .data.unusual import warn_of_unusual
 from .data.validation import Names, score_errors, validate_inputs
 from .io import save
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from xarray import DataArray
 
 __all__ = ["TensorRegressor", "scalar_if_0d"]
 
@@ -60,21 +67,29 @@ class TensorRegressor(
     __metadata_request__fit = {"sample_dim": True}  # noqa: RUF012 (scikit-learn's convention)
 
     tucker_: Tucker
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
     labels_: Labels | None = None
     _output_weight: np.ndarray | None = None  # output weights of the fit, (d1, ..., dp)
     _own: OwnCoefficients | None = None  # coefficients of own inputs
     _largest_leverage: float | None = None  # that of a training sample that is left out
-    scale_outputs: Any = None
+    scale_outputs: Any
     # Whether the coefficients of different outputs depend on each other.
     _shares_directions = True
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let errors of wrong arguments name the subclass."""
+        super().__init_subclass__(**kwargs)
+        name_calls(cls)
+
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """Return the parameters, with type and size of tables and labelled arrays."""
+        # Tables and labelled arrays are shown by type and size.
         params = self.get_params(deep=False).items()
         shown = type(self)(**{name: _abbreviated(value) for name, value in params})
         return BaseEstimator.__repr__(shown, N_CHAR_MAX)
 
     # ------------------------------------------------------------ fitted attributes
+    # Their texts are in `docstrings`: help() shows them once, with all other attributes.
 
     def _assign(self, fit: Fit, names: Names, **attributes: Any) -> Any:
         """Replace all fitted attributes by the attributes of a fit.
@@ -123,21 +138,13 @@ class TensorRegressor(
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if isinstance(vars(self).get("feature_names_in_"), str):
-            self.feature_names_in_ = _names_from_labels(vars(self))
+            self.__dict__["feature_names_in_"] = _names_from_labels(vars(self))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "tucker_" in vars(self)
 
     @property
     def coef_(self) -> Array:
-        """Dense coefficients, computed on access.
-
-        Their shape is (n_features, d1, ..., dp). If `X` had shape (n_samples, m1, ..., mq), the
-        coefficients have shape (m1, ..., mq, d1, ..., dp). If `X` had several blocks, they are a
-        dict of such arrays. With `output_shape` they have shape (D, n_features), as tools of
-        scikit-learn such as `RFE` expect. Coefficients of inputs that are missing in every sample
-        are NaN.
-        """
         check_is_fitted(self)
         return self._arranged(self._dense_coef())
 
@@ -155,11 +162,6 @@ class TensorRegressor(
 
     @property
     def own_coef_(self) -> Array:
-        """Coefficients of own inputs, with the shape of `coef_`.
-
-        They are part of `coef_`, and zero if an input is not an own input of an output. Available
-        if the model uses own inputs.
-        """
         check_is_fitted(self)
         if self._own is None or not self._own.is_shared:
             raise AttributeError(
@@ -179,12 +181,6 @@ class TensorRegressor(
 
     @property
     def intercept_(self) -> Any:
-        """Intercept of each output.
-
-        Its shape is (d1, ..., dp); for scalar targets it is a float. With `output_shape` it has
-        shape (D,), and the predictions of a linear model are ``X @ coef_.T + intercept_`` as in
-        scikit-learn.
-        """
         check_is_fitted(self)
         return self._flat(self._intercept)
 
@@ -233,11 +229,6 @@ class TensorRegressor(
 
     @property
     def output_scale_(self) -> Any:
-        """Divisor of each output in the fit.
-
-        Its shape is (d1, ..., dp). With `output_shape` it has shape (D,). Available with
-        `scale_outputs`. `core_` and `factors_` describe the divided outputs.
-        """
         check_is_fitted(self)
         if self.tucker_.scale is None:
             raise AttributeError(
@@ -248,20 +239,11 @@ class TensorRegressor(
 
     @property
     def core_(self) -> Array:
-        """Core of the coefficients in Tucker form.
-
-        Its shape is (R0, ..., Rp).
-        """
         check_is_fitted(self)
         return self.tucker_.core
 
     @property
     def factors_(self) -> list[Array]:
-        """Factors of the coefficients in Tucker form, input mode first.
-
-        Their shapes are (d_i, R_i). The rows of the first factor are the features; inputs with
-        modes are flattened.
-        """
         check_is_fitted(self)
         first, *others = self.tucker_.dense_factors()
         return [first if self._has_dual_form else self._all_columns(first), *others]
@@ -273,20 +255,12 @@ class TensorRegressor(
 
     @property
     def n_parameters_(self) -> int:
-        """Number of free parameters of the coefficients, including own inputs.
-
-        The intercept is not counted.
-        """
         check_is_fitted(self)
         n_own = 0 if self._own is None else sum(v.size for v in self._own.values)
         return min(self.tucker_.n_parameters + n_own, math.prod(self.tucker_.shape))
 
     @property
     def noise_(self) -> Any:
-        """Standard deviation of the noise of each output.
-
-        Its shape is (d1, ..., dp). With `output_shape` it has shape (D,).
-        """
         return self._flat(self._noise_level())
 
     def _noise_level(self) -> Any:
@@ -305,13 +279,6 @@ class TensorRegressor(
 
     @property
     def feature_importances_(self) -> Array:
-        """Norm of the coefficients of each feature over all outputs, of shape (n_features,).
-
-        Use it as ``RFE(model, importance_getter="feature_importances_")``. The first axis of
-        `coef_` is the input mode, whereas tools of scikit-learn expect the features on the last
-        axis. Scale features with different units to a common scale first. Available if `coef_`
-        is available.
-        """
         check_is_fitted(self)
         coef = self._all_columns(self._dense_coef())
         xp = namespace_of(coef)
@@ -319,38 +286,51 @@ class TensorRegressor(
 
     # ------------------------------------------------------------ predictions
 
+    # Predictions have the type of the outputs in `fit`, which is usually that of the inputs. Of a
+    # DataFrame it is not, since outputs with several modes are no table.
+    @overload
+    def predict(
+        self, X: NDArray[Any], return_std: Literal[False] = False, *, check_inputs: bool = True
+    ) -> NDArray[Any]: ...
+    @overload
+    def predict(
+        self, X: NDArray[Any], return_std: Literal[True], *, check_inputs: bool = True
+    ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+    @overload
+    def predict(
+        self, X: DataArray, return_std: Literal[False] = False, *, check_inputs: bool = True
+    ) -> DataArray: ...
+    @overload
+    def predict(
+        self, X: DataArray, return_std: Literal[True], *, check_inputs: bool = True
+    ) -> tuple[DataArray, DataArray]: ...
+    @overload
+    def predict(self, X: Any, return_std: bool = False, *, check_inputs: bool = True) -> Any: ...
     def predict(self, X: Any, return_std: bool = False, *, check_inputs: bool = True) -> Any:
         """Predict the outputs of new samples.
-
-        The predictions are computed from the core and the factors, without the dense coefficients.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            Inputs, in the format that they had in `fit`. Linear models also accept sparse matrices.
+            Inputs, in the format that they had in `fit`.
         return_std : bool, default=False
-            Whether to also return the standard deviations of new observations. Available for ridge
-            and low-rank estimators, see docs/intervals.md.
+            Whether to also return standard deviations, see docs/intervals.md.
         check_inputs : bool, default=True
-            Whether to warn (`holrr.diagnostics.UnusualInputWarning`) if most of at least five rows
-            are unlike the training inputs, see docs/diagnostics.md.
+            Whether to warn if most of at least five rows are unlike the training inputs.
 
         Returns
         -------
-        mean : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
-            Predictions, in the array library and on the device of `X`. If `X` is a Dask array, the
-            predictions are a lazy Dask array. If `y` was a DataArray, Dataset or DataFrame in
-            `fit`, the predictions have the same type.
-        std : array with the shape of `mean`
-            Standard deviation of a new observation of each output. Only with ``return_std=True``.
+        array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
+            Predictions, of the type of `y` in `fit` if it was a DataFrame or an xarray object, and
+            otherwise of the type of `X`. With `return_std`, also the standard deviations.
 
         Examples
         --------
-        >>> from holrr import RLS
-        >>> X, Y = [[0.0], [1.0], [2.0]], [[5.0, 5.0], [6.0, 4.0], [7.0, 3.0]]
-        >>> model = RLS(alpha=0).fit(X, Y)
-        >>> model.predict([[3.0]]).round(6), round(model.score(X, Y), 6)
-        (array([[8., 2.]]), 1.0)
+        >>> from holrr import LRR
+        >>> X, Y = [[0.0, 0.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 6.0]]
+        >>> model = LRR(rank=1, alpha=0).fit(X, Y)
+        >>> model.predict([[2.0, 4.0]]).round(6), model.transform(X).shape, model.score(X, Y)
+        (array([[ 5., 10.]]), (2, 1), 1.0)
         """
         if "tucker_" not in vars(self):  # scikit-learn's check also computes the tags
             check_is_fitted(self)
@@ -451,32 +431,9 @@ class TensorRegressor(
     def transform(self, X: Any) -> Array:
         """Project the inputs onto the input factor: the R0 scores that predictions depend on.
 
-        The scores are ``X @ factors_[0]``, in the units of `X` and not centred. Kernel estimators
-        use the kernel values with `X_fit_` in place of `X`. Predictions are `core_` multiplied by
-        the scores along its first mode and by the output factors along the other modes, plus
-        `intercept_`.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            Inputs, in the format that they had in `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, R0)
-            Scores of the samples. If `X` is a Dask array, they are a lazy Dask array; if `X` is an
-            xarray object, they are a DataArray. If the input mode is not reduced, as in `RLS`, the
-            scores are the inputs (or kernel values) themselves or, if this takes less memory, their
-            R0 coordinates in the span of the training inputs. Directions that the core does not
-            use have scores of zero.
-
-        Examples
-        --------
-        >>> from holrr import HOLRR
-        >>> from holrr.datasets import make_tensor_regression
-        >>> X, Y = make_tensor_regression(50, 6, (4, 3), rank=2, snr=9, random_state=0)
-        >>> HOLRR(rank=2).fit(X, Y).transform(X).shape  # two numbers that 12 outputs depend on
-        (50, 2)
+        The scores are ``X @ factors_[0]`` (for kernel models, of the kernel values), not centred,
+        of shape (n_samples, R0). If the input mode is not reduced, as in `RLS`, they are the inputs
+        or coordinates of them. Directions that the core does not use have scores of zero.
         """
         check_is_fitted(self)
         scores = self._score_array(validate_inputs(self, X, sparse=True))
@@ -514,35 +471,56 @@ class TensorRegressor(
     def _n_features_out(self) -> int:
         return self.tucker_.rank[0]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the coefficient of determination R2 of all outputs together.
 
-        R2 is ``1 - sum v w (y - prediction)^2 / sum v w (y - mean)^2``, with sums over samples and
-        outputs. The weights w are the sample weights, and the weights v are the `output_weight` of
-        the fit, as in the objective and in `held_out_mse_`. With `scale_outputs`, R2 is that of the
-        divided outputs: the weights v are also divided by the squares of `output_scale_`.
-        `holrr.metrics` computes the R2 of each output, the average R2, and R2 with other weights.
+        ``scoring="r2"`` of scikit-learn differs: it is the mean of the R2 of each output, and needs
+        flat outputs. The scorer that agrees is ``holrr.metrics.scorers["r2_pooled"]``, or with
+        `output_weight` or `scale_outputs` no `scoring`: tools of scikit-learn use this method.
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            Inputs, in the format that they had in `fit`.
-        y : array of shape (n_samples, d1, ..., dp)
-            Observed outputs.
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the samples.
-
-        Returns
-        -------
-        float
-            R2. Without `output_weight` and `scale_outputs` it equals
-            ``r2_score(..., multioutput="variance_weighted")`` of scikit-learn on the flattened
-            outputs. Outputs that were never observed in the fit, outputs without weight and, with
-            ``missing="ignore"``, missing entries of y are left out.
+        R2 is ``1 - sum v w (y - prediction)^2 / sum v w (y - mean)^2`` over samples and observed
+        outputs, with weights w (`sample_weight`) and v (`output_weight` and `scale_outputs`).
         """
         check_is_fitted(self)
         errors = score_errors(self, X, y, sample_weight)
         return errors.r2(output_weight=self._output_weight)
+
+    # ------------------------------------------------------------ methods of scikit-learn
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, those of nested estimators too with `deep`."""
+        return dict(super().get_params(deep))
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, and return the estimator."""
+        names = self._get_param_names()
+        for name in params:
+            if name.partition("__")[0] not in names:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {type(self).__name__}. "
+                    f"{nearest(name, names)}"
+                )
+        super().set_params(**params)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Fit the model, and return the scores of `transform`."""
+        return super().fit_transform(X, y, **fit_params)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the scores of `transform`."""
+        return super().get_feature_names_out(input_features)
+
+    def set_output(
+        self, *, transform: Literal["default", "pandas", "polars"] | None = None
+    ) -> Self:
+        """Set the container of the scores of `transform`."""
+        super().set_output(transform=transform)
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """Return the metadata routing of scikit-learn."""
+        return super().get_metadata_routing()
 
     @property
     def predict_interval(self) -> Any:
@@ -555,26 +533,16 @@ class TensorRegressor(
 
     # ------------------------------------------------------------ labels and files
 
-    def name_modes(self, **coordinates: Any) -> Any:
+    def name_modes(self, **coordinates: Any) -> Self:
         """Name the output modes of a model that was fitted to arrays.
 
-        Parameters
-        ----------
-        coordinates : dict
-            Name of each output mode, in order, with the labels of its entries, or None for a mode
-            without labels.
-
-        Returns
-        -------
-        self
-            The same estimator. Predictions remain arrays; `to_dataset` and the plots use the names.
+        The arguments are the names, in order, with the labels of the entries or None.
 
         Examples
         --------
-        >>> import numpy as np
         >>> from holrr import RLS
-        >>> model = RLS().fit(np.eye(4), np.ones((4, 2, 3)))
-        >>> model.name_modes(station=["Lerwick", "Oxford"], month=None).to_dataset().coef.dims
+        >>> model = RLS().fit([[0.0], [1.0]], [[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]])
+        >>> model.name_modes(station=["Lerwick"], month=None).to_dataset().coef.dims
         ('feature', 'station', 'month')
         """
         check_is_fitted(self)
@@ -582,33 +550,16 @@ class TensorRegressor(
         return self
 
     def to_dataset(self) -> Any:
-        """Convert the fitted model to a labelled xarray Dataset.
+        """Convert the fitted model to an xarray Dataset, which programs in any language can read.
 
-        ``to_netcdf`` and ``to_zarr`` of the Dataset write files that programs in any language
-        read, without this library. See docs/labels.md.
-
-        Returns
-        -------
-        Dataset
-            Dataset with the variables ``coef`` (unless the kernel is nonlinear), ``intercept``,
-            ``noise`` (if the model estimates it), ``core``, one factor for each mode (``factor_``
-            and the name of the mode) and, for searches, the held-out errors ``mean_mse`` over
-            penalties and ranks, if the model does not come from a file. Periods and dates with time
-            zones among the labels become text. Attributes are text.
+        It has coefficients, intercept, noise, core, factors and the held-out errors of a search;
+        ``to_netcdf`` and ``to_zarr`` write it to a file. See docs/labels.md.
         """
         check_is_fitted(self)
         return to_dataset(self)
 
-    def save(self, path: Any) -> None:
-        """Save the estimator to a file, which `holrr.load` reads.
-
-        The file contains arrays and parameters, but no code. See docs/file_format.md.
-
-        Parameters
-        ----------
-        path : str or path
-            Path of the file. The file is written atomically: after a crash it has either its old
-            or its new content.
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the estimator to a file without code (docs/file_format.md), which `load` reads.
 
         Examples
         --------
@@ -618,6 +569,9 @@ class TensorRegressor(
         RLS(alpha=2.0)
         """
         save(self, path)
+
+
+name_calls(TensorRegressor)
 
 
 @dataclass(frozen=True)

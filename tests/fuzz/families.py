@@ -302,7 +302,7 @@ def labelled_moments(rng) -> None:
         lambda: others[0] + others[1],
         lambda: others[1].merge(others[0]),
         lambda: Moments.from_batches([parts[0], tuple(turned)]),
-        lambda: RLSCV.from_fold_moments(others, alphas=[1.0]),
+        lambda: RLSCV(alphas=[1.0]).fit_fold_moments(others),
     ):
         if same:
             merge()

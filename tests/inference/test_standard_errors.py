@@ -451,7 +451,7 @@ def test_names_of_columns_must_agree():
 
 def test_bad_arguments_are_named():
     X, Y = toy()
-    with pytest.raises(TypeError, match="estimator of holrr; got KFold"):
+    with pytest.raises(TypeError, match="a pipeline that ends with one; got KFold"):
         standard_errors(KFold(), X, Y)
     for bad in (1, 2.5, "ten"):
         with pytest.raises(ValueError, match=f"n_groups={bad!r}"):

@@ -344,7 +344,7 @@ def test_data_that_are_not_in_memory_are_refused(tmp_path):
     with pytest.raises(ValueError, match=needs.format("moments")):
         search.fit_fold_moments([moments, moments])
     with pytest.raises(ValueError, match=needs.format("moments")):
-        HOLRRCV.from_fold_moments([moments, moments], loss="huber")
+        HOLRRCV(loss="huber").fit_fold_moments([moments, moments])
 
 
 def test_dask_arrays_are_refused():

@@ -136,7 +136,7 @@ def test_kernel_searches_are_compared_with_kernel_ridge_over_all_kernels():
 def test_moments_give_the_same_errors_and_files_keep_them(tmp_path):
     X, Y = noisy()
     folds = [Moments.from_arrays(X[test], Y[test]) for _, test in KFold(3).split(X)]
-    search = HOLRRCV.from_fold_moments(folds, alphas=ALPHAS, max_rank=2)
+    search = HOLRRCV(alphas=ALPHAS, max_rank=2).fit_fold_moments(folds)
     expected = HOLRRCV(ALPHAS, cv=3, max_rank=2).fit(X, Y)
     search.save(tmp_path / "model.holrr")
     for found in (search, load(tmp_path / "model.holrr")):

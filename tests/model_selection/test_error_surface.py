@@ -188,7 +188,7 @@ def test_moments_of_the_folds_give_the_same_search_as_the_data(make_data, fit_in
     X, Y = make_data()
     parameters = {"alphas": ALPHAS, "fit_intercept": fit_intercept}
     parts = [Moments.from_arrays(X[test], Y[test]) for _, test in KFold(4).split(X)]
-    a = HOLRRCV.from_fold_moments(parts, **parameters)
+    a = HOLRRCV(**parameters).fit_fold_moments(parts)
     b = HOLRRCV(cv=4, **parameters).fit(X, Y)
     np.testing.assert_allclose(a.cv_results_["fold_mse"], b.cv_results_["fold_mse"], rtol=1e-9)
     assert (a.rank_, a.alpha_) == (b.rank_, b.alpha_)

@@ -68,7 +68,7 @@ def test_the_largest_training_set_limits_the_input_rank():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(9, 8)), rng.normal(size=(9, 7))
     parts = [Moments.from_arrays(X[i], Y[i]) for i in (slice(3), slice(3, 9))]
-    model = HOLRRCV.from_fold_moments(parts, alphas=[1.0, 10.0], selection="min")
+    model = HOLRRCV(alphas=[1.0, 10.0], selection="min").fit_fold_moments(parts)
     assert model.cv_results_["mean_mse"].shape == (2, 5, 7)
 
 

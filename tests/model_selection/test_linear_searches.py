@@ -190,7 +190,7 @@ def test_default_penalties_scale_with_the_inputs_and_the_weights(make_data):
     c = HOLRRCV().fit(X, Y, np.full(len(X), 3.0))
     np.testing.assert_allclose(c.alphas_, 3 * a.alphas_)
     parts = [Moments.from_arrays(X[i::2], Y[i::2]) for i in range(2)]
-    np.testing.assert_allclose(HOLRRCV.from_fold_moments(parts).alphas_, a.alphas_)
+    np.testing.assert_allclose(HOLRRCV().fit_fold_moments(parts).alphas_, a.alphas_)
     mean_eigenvalue = np.linalg.eigvalsh(np.cov(X.T) * (len(X) - 1)).mean()
     np.testing.assert_allclose(a.alphas_[[0, -1]], mean_eigenvalue * np.array([1e-4, 1e2]))
 

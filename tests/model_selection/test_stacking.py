@@ -96,7 +96,7 @@ def test_moments_of_the_folds_give_the_same_stack():
     X, Y = noisy(40, 5, (4, 3))
     whole = HOLRRCV(ALPHAS, cv=KFold(4), selection="stack").fit(X, Y)
     parts = [Moments.from_arrays(X[test], Y[test]) for _, test in KFold(4).split(X)]
-    model = HOLRRCV.from_fold_moments(parts, alphas=ALPHAS, selection="stack")
+    model = HOLRRCV(alphas=ALPHAS, selection="stack").fit_fold_moments(parts)
     assert model.stack_ranks_ == whole.stack_ranks_
     assert_allclose(model.predict(X), whole.predict(X), rtol=1e-8, atol=1e-9)
 

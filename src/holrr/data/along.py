@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -97,12 +97,18 @@ class Along(PlainState, TransformerMixin, BaseEstimator):
     # With metadata routing, the sample dimension that is passed to a pipeline reaches `fit`.
     __metadata_request__fit = {"sample_dim": True}  # noqa: RUF012 (scikit-learn's convention)
 
-    def __init__(self, transformer, mode=None, *, blocks=None):
+    def __init__(
+        self,
+        transformer: Any,
+        mode: str | None = None,
+        *,
+        blocks: str | Sequence[str] | None = None,
+    ) -> None:
         self.transformer = transformer
         self.mode = mode
         self.blocks = blocks
 
-    def fit(self, X: Any, y: Any = None, *, sample_dim: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, *, sample_dim: str | None = None) -> Self:
         """Fit the transformer of each block.
 
         Parameters

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -127,11 +127,11 @@ class Delayer(PlainState, TransformerMixin, BaseEstimator):
     delays_: np.ndarray
     labels_: Labels | None = None
 
-    def __init__(self, delays, *, fill=0.0):
+    def __init__(self, delays: Sequence[int], *, fill: float = 0.0) -> None:
         self.delays = delays
         self.fill = fill
 
-    def fit(self, X: Any, y: Any = None, *, sample_dim: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, *, sample_dim: str | None = None) -> Self:
         """Check the delays, and store the names of the inputs.
 
         Parameters

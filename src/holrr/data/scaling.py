@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -116,11 +116,11 @@ class Standardizer(PlainState, OneToOneFeatureMixin, TransformerMixin, BaseEstim
     __metadata_request__fit = {"sample_dim": True}  # noqa: RUF012 (scikit-learn's convention)
     __metadata_request__transform = {"groups": True}  # noqa: RUF012
 
-    def __init__(self, *, by_group=False, weight=None):
+    def __init__(self, *, by_group: bool = False, weight: Any = None) -> None:
         self.by_group = by_group
         self.weight = weight
 
-    def fit(self, X: Any, y: Any = None, *, sample_dim: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, *, sample_dim: str | None = None) -> Self:
         """Compute means and standard deviations; with `by_group`, store the feature names only.
 
         Parameters

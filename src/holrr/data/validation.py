@@ -198,6 +198,11 @@ def validate(
     stream : bool
         Whether data on disk or of Dask may be read in blocks. If not, they are read completely.
     """
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None. Pass "
+            f"the outputs, of shape (n_samples, d1, ..., dp)."
+        )
     others = [A for A in (y, sample_weight, groups) if A is not None]
     plain = {type(A) for A in (X, *others)} == {np.ndarray} and X.ndim == 2
     asked = [getattr(estimator, name, None) for name in ("output_shape", "input_shape")]

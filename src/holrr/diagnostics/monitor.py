@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..annotations import CrossValidation
 from ..core.namespace import to_numpy
 from ..core.state import PlainState
 from ..core.threads import few_threads_for
@@ -67,7 +68,7 @@ class InputMonitor(PlainState, BaseEstimator):
     # With metadata routing, these arguments of scikit-learn's tools reach `fit`.
     __metadata_request__fit = {"groups": True, "sample_dim": True}  # noqa: RUF012
 
-    def __init__(self, cv=None):
+    def __init__(self, cv: CrossValidation = None) -> None:
         self.cv = cv
 
     def fit(
@@ -78,7 +79,7 @@ class InputMonitor(PlainState, BaseEstimator):
         *,
         groups: Any = None,
         sample_dim: Any = None,
-    ) -> Any:
+    ) -> Self:
         """Compute principal components and limits of the inputs.
 
         Parameters

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import TensorRegressor
 from ..core.mixture import Mixture
 from ..core.namespace import Array, to_numpy
 from ..core.warn import warn
@@ -25,6 +23,7 @@ from ..kernel.estimators import KernelRegressor
 from ..linear.robust import refuse_huber
 from ..model_selection.folds import check_fold_moments
 from ..model_selection.linear import Search
+from ..pipelines import final_estimator
 from ..streaming.moments import Moments
 from .estimates import Jackknife, StandardErrors, aligned
 from .groups import Groups, group_data
@@ -55,10 +54,11 @@ def standard_errors(
 
     Parameters
     ----------
-    model : estimator
+    model : estimator, Pipeline or GridSearchCV
         A fitted or unfitted estimator. It is not changed. Fits without a group use the same
         penalty. A cross-validated estimator must be fitted; the standard errors are those of its
-        final model, with the chosen penalty, ranks and weights of a stack.
+        final model, with the chosen penalty, ranks and weights of a stack. A fitted pipeline
+        transforms `X` and `predict_at`; its transformers are the same in all fits.
     X : array of shape (n_samples, n_features), or list of Moments
         The inputs of the fit, in memory, on disk or on a cluster; or, without `y`, the moments of
         at least two groups of samples.
@@ -120,13 +120,7 @@ def standard_errors(
     >>> errors.coef.std_error.shape, errors.predictions.std_error.shape
     ((6, 5, 4), (3, 5, 4))
     """
-    if isinstance(model, Pipeline):
-        raise TypeError(
-            "model must be an estimator of holrr; got a Pipeline. Pass its last step and the "
-            "inputs of that step: standard_errors(pipeline[-1], pipeline[:-1].transform(X), y)."
-        )
-    if not isinstance(model, TensorRegressor):
-        raise TypeError(f"model must be an estimator of holrr; got {type(model).__name__}.")
+    model, X, predict_at = final_estimator(model, X, predict_at)
     if not isinstance(n_groups, Integral) or n_groups < 2:
         raise ValueError(f"n_groups must be an integer of at least 2; got n_groups={n_groups!r}.")
     model._validate_params()

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
-from sklearn.base import _fit_context
+from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..annotations import InputShape, Kernel, RandomState, Rank
 from ..base import TensorRegressor
+from ..calls import validates_parameters, with_named_errors
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.fit import Fit
 from ..core.namespace import Array, namespace_of, row_blocks, to_device_of, to_numpy
 from ..core.spectral import check_moments
 from ..data.output_scale import SCALE_CONSTRAINT, divide_outputs, multiply_outputs
 from ..data.validation import Names, Samples, validate, validate_points
+from ..docstrings import document
 from ..linear.estimators import DATA_CONSTRAINTS, MULTILINEAR_CONSTRAINTS, check_batch
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
@@ -58,6 +61,14 @@ def _has_landmarks(estimator: Any) -> bool:
     return True
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _with_landmarks(method: Method) -> Method:
+    """Let an estimator have a method only with landmarks."""
+    return cast(Method, available_if(_has_landmarks)(method))
+
+
 class KernelRegressor(TensorRegressor):
     """Base class of models that are linear in the features of a kernel.
 
@@ -66,7 +77,7 @@ class KernelRegressor(TensorRegressor):
     are read in blocks work as for linear models.
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+    _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
         "alpha": [Interval(Real, 0, None, closed="left")],
         **KERNEL_CONSTRAINTS,
     }
@@ -78,36 +89,41 @@ class KernelRegressor(TensorRegressor):
     center_kernel: bool
     landmarks: Any
     random_state: Any
+
     X_fit_: Array | None
+    objective_: float
+    lower_bound_: float
+    solver_: str
+    moments_: Moments
 
     def _structure(self) -> Structure:
         """Return the structure of the coefficients."""
         raise NotImplementedError
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, sample_dim: Any = None) -> Any:
+    @validates_parameters
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sample_dim: str | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Inputs: a NumPy array, an array of another library that follows the array API standard,
-            a DataFrame or an xarray object. With ``kernel="precomputed"``, the Gram matrix of shape
-            (n_samples, n_samples). With landmarks, memory maps, HDF5, Zarr and Dask arrays are read
-            in blocks (see docs/streaming.md). Cells of arrays with modes and of labelled arrays
-            that are NaN in every sample, such as land in a field of the sea, are left out.
+            Inputs: an array of any array library, a DataFrame or an xarray object, or with
+            ``kernel="precomputed"`` the Gram matrix of shape (n_samples, n_samples). With
+            landmarks, data on disk and Dask arrays are read in blocks (see docs/streaming.md).
+            Cells of maps that are NaN in every sample are left out.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
         sample_dim : str, optional
-            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
-            share. If they share several, it is the first one, which must be the same in both.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+            Sample dimension of xarray objects. By default, the first one that `X` and `y` share.
         """
         data, names = validate(
             self, X, y, sample_weight, sample_dim=sample_dim, stream=self._uses_landmarks
@@ -128,17 +144,18 @@ class KernelRegressor(TensorRegressor):
         fit = multiply_outputs(self, fit, scale, names.labels)
         return self._assign_fit(fit, names, features=features)
 
-    @available_if(_has_landmarks)
-    @_fit_context(prefer_skip_nested_validation=True)
+    @_with_landmarks
+    @with_named_errors
+    @validates_parameters
     def partial_fit(
         self,
         X: Any,
         y: Any,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         *,
         decay: float = 1.0,
-        sample_dim: Any = None,
-    ) -> Any:
+        sample_dim: str | None = None,
+    ) -> Self:
         """Add a batch of samples, and fit the model to all batches.
 
         Available with landmarks, which are given or drawn from the first batch. The estimator keeps
@@ -234,11 +251,6 @@ class KernelRegressor(TensorRegressor):
 
     @property
     def dual_coef_(self) -> Array:
-        """Dense dual coefficients.
-
-        Their shape is (n_samples or n_landmarks, d1, ..., dp). With `output_shape` they
-        have shape (n_samples or n_landmarks, D), as in scikit-learn.
-        """
         check_is_fitted(self)
         dual = self.tucker_.to_dense()
         if not self._is_flat:
@@ -313,6 +325,7 @@ class KernelRegressor(TensorRegressor):
         return tags
 
 
+@document
 class KernelRLS(KernelRegressor):
     r"""Kernel ridge regression for tensor outputs.
 
@@ -321,79 +334,14 @@ class KernelRLS(KernelRegressor):
     intercept, the fit is scikit-learn's ``KernelRidge`` on the flattened outputs. See
     docs/kernels.md.
 
-    Parameters
-    ----------
-    alpha : float, default=1.0
-        Ridge penalty, at least 0. With 0, the fit is the least squares solution of minimum norm.
-    kernel : str or callable, default="linear"
-        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
-        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. "linear", "poly",
-        "rbf" and "sigmoid" accept arrays of any array library, since they need only products of the
-        inputs.
-    gamma : float or None, default=None
-        Parameter gamma of the rbf, laplacian, polynomial, exponential chi2 and sigmoid kernels.
-        None is the default of the kernel, which is ``1 / n_features`` for most kernels.
-    degree : float, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1
-        Constant term of the polynomial and sigmoid kernels.
-    kernel_params : dict or None, default=None
-        Keyword arguments of a callable kernel.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
-    center_kernel : bool, default=True
-        Whether to centre the features of the kernel as well as the outputs if an intercept is
-        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
-        model as `RLS`.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
-        and time then grow linearly with the number of samples, and `partial_fit` adds samples in
-        batches. None is the exact fit.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
-
-    Attributes
-    ----------
-    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
-        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
-        the first axis has one entry for each landmark.
-    X_fit_ : array of shape (n_samples, n_features) or None
-        Training samples or landmarks; None for a precomputed kernel.
-    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients of the inputs, computed on access. Available with ``kernel="linear"``.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from the residual sum of squares and the
-        residual degrees of freedom. See docs/intervals.md.
-    objective_ : float
-        Objective of the fit, which is the minimum.
-    lower_bound_ : float
-        Lower bound on the optimal objective. It equals `objective_`, since the fit is exact.
-    solver_ : str
-        Factorisation that the fit used.
-    moments_ : Moments
-        Moments of the features, after `partial_fit` with landmarks.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+    >>> import numpy as np
+    >>> from holrr.kernel import KernelRLS
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(200, 1))
+    >>> Y = np.sin(X * np.arange(1, 4))[:, :, None] * np.ones(2)
+    >>> model = KernelRLS(alpha=1e-3, kernel="rbf", gamma=1.0).fit(X, Y)
+    >>> model.predict(X).shape, model.score(X, Y) > 0.999
+    ((200, 3, 2), True)
 
     See Also
     --------
@@ -405,38 +353,27 @@ class KernelRLS(KernelRegressor):
     -----
     If the Gram matrix of the data is not positive semidefinite, which can happen with "sigmoid",
     the fit uses the nearest positive semidefinite matrix and warns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from holrr.kernel import KernelRLS
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-2, 2, size=(200, 1))
-    >>> Y = np.sin(X * np.arange(1, 4))[:, :, None] * np.ones(2)
-    >>> model = KernelRLS(alpha=1e-3, kernel="rbf", gamma=1.0).fit(X, Y)
-    >>> model.predict(X).shape, model.score(X, Y) > 0.999
-    ((200, 3, 2), True)
     """
 
     _shares_directions = False
 
     def __init__(
         self,
-        alpha=1.0,
+        alpha: float = 1.0,
         *,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        fit_intercept=True,
-        center_kernel=True,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        landmarks=None,
-        random_state=None,
-    ):
+        kernel: Kernel = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Mapping[str, Any] | None = None,
+        fit_intercept: bool = True,
+        center_kernel: bool = True,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        landmarks: int | ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
@@ -455,6 +392,7 @@ class KernelRLS(KernelRegressor):
         return FullRank()
 
 
+@document
 class KernelLRR(KernelRegressor):
     r"""Low-rank (reduced-rank) kernel ridge regression for tensor outputs.
 
@@ -462,95 +400,14 @@ class KernelLRR(KernelRegressor):
     functions whose values, flattened to vectors, lie in a subspace of at most `rank` dimensions.
     The solution is exact. See docs/kernels.md.
 
-    Parameters
-    ----------
-    rank : int, float or None, default=None
-        Maximum rank. A float in (0, 1) is the share of the squared norm of the whitened data to
-        keep. None is full rank, which is kernel ridge regression. `KernelLRRCV` chooses the rank by
-        cross-validation.
-    alpha : float, default=1.0
-        Ridge penalty, at least 0.
-    kernel : str or callable, default="linear"
-        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
-        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. "linear", "poly",
-        "rbf" and "sigmoid" accept arrays of any array library, since they need only products of the
-        inputs.
-    gamma : float or None, default=None
-        Parameter gamma of the rbf, laplacian, polynomial, exponential chi2 and sigmoid kernels.
-        None is the default of the kernel, which is ``1 / n_features`` for most kernels.
-    degree : float, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1
-        Constant term of the polynomial and sigmoid kernels.
-    kernel_params : dict or None, default=None
-        Keyword arguments of a callable kernel.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
-    center_kernel : bool, default=True
-        Whether to centre the features of the kernel as well as the outputs if an intercept is
-        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
-        model as `LRR`.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
-        and time then grow linearly with the number of samples, and `partial_fit` adds samples in
-        batches. None is the exact fit.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
-
-    Attributes
-    ----------
-    core_ : array of shape (R, d1, ..., dp)
-        Outputs for each of the R latent functions.
-    factors_ : list of p + 1 arrays
-        Factors of the Tucker form: the coefficients of the latent functions, of shape
-        (n_samples, R), then identity matrices.
-    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
-        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
-        the first axis has one entry for each landmark.
-    X_fit_ : array of shape (n_samples, n_features) or None
-        Training samples or landmarks; None for a precomputed kernel.
-    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients of the inputs, computed on access. Available with ``kernel="linear"``.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from the residual sum of squares and the
-        residual degrees of freedom. See docs/intervals.md.
-    rank_ : int
-        Rank of the fit. It is lower than `rank` if the data do not support `rank`, and at most the
-        number of outputs.
-    objective_ : float
-        Objective of the fit, which is the minimum.
-    lower_bound_ : float
-        Lower bound on the optimal objective. It equals `objective_`, since the fit is exact.
-    spectra_ : list of p + 1 arrays
-        Squared singular values of the whitened data. Only the entry of the input mode is not empty.
-    energy_ : float
-        Squared norm of the whitened data, which the model of full rank explains.
-    solver_ : str
-        Factorisation that the fit used.
-    moments_ : Moments
-        Moments of the features, after `partial_fit` with landmarks.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+    >>> import numpy as np
+    >>> from holrr.kernel import KernelLRR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(200, 1))
+    >>> Y = (np.hstack([np.sin(2 * X), np.cos(X)]) @ rng.normal(size=(2, 20))).reshape(200, 4, 5)
+    >>> model = KernelLRR(rank=2, alpha=1e-3, kernel="rbf", gamma=1.0).fit(X, Y)
+    >>> model.factors_[0].shape, model.core_.shape, model.score(X, Y) > 0.999
+    ((200, 2), (2, 4, 5), True)
 
     See Also
     --------
@@ -561,37 +418,30 @@ class KernelLRR(KernelRegressor):
     ----------
     A. Mukherjee, J. Zhu (2011). Reduced rank ridge regression and its kernel extensions.
     Statistical Analysis and Data Mining 4(6), 612-622.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from holrr.kernel import KernelLRR
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-2, 2, size=(200, 1))
-    >>> Y = (np.hstack([np.sin(2 * X), np.cos(X)]) @ rng.normal(size=(2, 20))).reshape(200, 4, 5)
-    >>> model = KernelLRR(rank=2, alpha=1e-3, kernel="rbf", gamma=1.0).fit(X, Y)
-    >>> model.factors_[0].shape, model.core_.shape, model.score(X, Y) > 0.999
-    ((200, 2), (2, 4, 5), True)
     """
+
+    rank_: int
+    spectra_: list[Array]
+    energy_: float
 
     def __init__(
         self,
-        rank=None,
-        alpha=1.0,
+        rank: int | float | None = None,
+        alpha: float = 1.0,
         *,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        fit_intercept=True,
-        center_kernel=True,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        landmarks=None,
-        random_state=None,
-    ):
+        kernel: Kernel = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Mapping[str, Any] | None = None,
+        fit_intercept: bool = True,
+        center_kernel: bool = True,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        landmarks: int | ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.rank = rank
         self.alpha = alpha
         self.kernel = kernel
@@ -611,6 +461,7 @@ class KernelLRR(KernelRegressor):
         return MatrixRank(self.rank)
 
 
+@document
 class KernelHOLRR(KernelRegressor):
     r"""Higher-order low-rank kernel regression for tensor outputs.
 
@@ -620,123 +471,6 @@ class KernelHOLRR(KernelRegressor):
     convex. The spectral fit is within a factor of p + 1 of the minimum, and
     ``objective_ / lower_bound_`` bounds the actual factor. See docs/kernels.md.
 
-    Parameters
-    ----------
-    rank : int, float, tuple or None, default=None
-        Maximum multilinear rank. An int is used for every mode. A float in (0, 1) selects, for each
-        mode, the smallest rank that keeps this share of the squared norm of the whitened data. A
-        tuple ``(R0, ..., Rp)`` has one such entry for each mode, input mode first. None is full
-        rank, which is kernel ridge regression (`KernelRLS`). `KernelHOLRRCV` chooses the rank by
-        cross-validation.
-    alpha : float, default=1.0
-        Ridge penalty, at least 0.
-    kernel : str or callable, default="linear"
-        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
-        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. "linear", "poly",
-        "rbf" and "sigmoid" accept arrays of any array library, since they need only products of the
-        inputs.
-    gamma : float or None, default=None
-        Parameter gamma of the rbf, laplacian, polynomial, exponential chi2 and sigmoid kernels.
-        None is the default of the kernel, which is ``1 / n_features`` for most kernels.
-    degree : float, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1
-        Constant term of the polynomial and sigmoid kernels.
-    kernel_params : dict or None, default=None
-        Keyword arguments of a callable kernel.
-    refine : bool, default=False
-        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
-    subspaces : {"fitted", "response"}, default="fitted"
-        Data that determine the output subspaces: the part of the outputs that functions of the
-        feature space explain ("fitted"), or the outputs themselves ("response"), as in Algorithm 2
-        of the paper.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
-    center_kernel : bool, default=True
-        Whether to centre the features of the kernel as well as the outputs if an intercept is
-        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
-        model as `HOLRR`.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Landmarks of the Nystroem approximation, or the number of samples to draw as such. Memory
-        and time then grow linearly with the number of samples, and `partial_fit` adds samples in
-        batches. None is the exact fit.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
-    max_iter : int, default=100
-        Maximum number of iterations of the refinement.
-    tol : float, default=1e-6
-        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
-        share of the objective.
-
-    Attributes
-    ----------
-    core_ : array of shape (R0, ..., Rp)
-        Core of the Tucker form of the coefficients.
-    factors_ : list of p + 1 arrays
-        Factors of the Tucker form: the coefficients of the latent functions, of shape
-        (n_samples, R0), then the output factors, of shape (d_i, R_i), with orthonormal columns. The
-        latent functions are linear in the kernel values with `X_fit_`.
-    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
-        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
-        the first axis has one entry for each landmark.
-    X_fit_ : array of shape (n_samples, n_features) or None
-        Training samples or landmarks; None for a precomputed kernel.
-    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients of the inputs, computed on access. Available with ``kernel="linear"``.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from the residual sum of squares and the
-        residual degrees of freedom. See docs/intervals.md.
-    rank_ : tuple of int
-        Multilinear rank of the fit. The fit lowers an input rank that the data do not support or
-        that is above the number of outputs.
-    objective_ : float
-        Objective of the fit.
-    lower_bound_ : float
-        Lower bound on the optimal objective at these ranks.
-    spectra_ : list of p + 1 arrays
-        Leading squared singular values of each unfolding of the whitened data, input mode first.
-    energy_ : float
-        Squared norm of the whitened data, which the model of full rank explains.
-    n_iter_ : int
-        Number of iterations, including the spectral fit.
-    solver_ : str
-        Factorisation that the fit used.
-    moments_ : Moments
-        Moments of the features, after `partial_fit` with landmarks.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
-
-    See Also
-    --------
-    KernelHOLRRCV : Higher-order low-rank kernel regression with cross-validation.
-    HOLRR : Higher-order low-rank regression, linear in the inputs.
-
-    References
-    ----------
-    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from holrr.kernel import KernelHOLRR
     >>> rng = np.random.default_rng(0)
@@ -747,35 +481,49 @@ class KernelHOLRR(KernelRegressor):
     >>> model = KernelHOLRR(rank=2, alpha=1e-3, kernel="rbf", gamma=1.0).fit(X, Y)
     >>> [U.shape for U in model.factors_], model.score(X, Y) > 0.999
     ([(200, 2), (5, 2), (6, 2)], True)
+
+    See Also
+    --------
+    KernelHOLRRCV : Higher-order low-rank kernel regression with cross-validation.
+    HOLRR : Higher-order low-rank regression, linear in the inputs.
+
+    References
+    ----------
+    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+    rank_: tuple[int, ...]
+    spectra_: list[Array]
+    energy_: float
+    n_iter_: int
+
+    _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
         **KernelRegressor._parameter_constraints,
         **MULTILINEAR_CONSTRAINTS,
     }
 
     def __init__(
         self,
-        rank=None,
-        alpha=1.0,
+        rank: Rank = None,
+        alpha: float = 1.0,
         *,
-        kernel="linear",
-        gamma=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        refine=False,
-        subspaces="fitted",
-        fit_intercept=True,
-        center_kernel=True,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        landmarks=None,
-        random_state=None,
-        max_iter=100,
-        tol=1e-6,
-    ):
+        kernel: Kernel = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Mapping[str, Any] | None = None,
+        refine: bool = False,
+        subspaces: Literal["fitted", "response"] = "fitted",
+        fit_intercept: bool = True,
+        center_kernel: bool = True,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        landmarks: int | ArrayLike | None = None,
+        random_state: RandomState = None,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+    ) -> None:
         self.rank = rank
         self.alpha = alpha
         self.kernel = kernel

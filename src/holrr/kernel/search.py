@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ..annotations import (
+    CrossValidation,
+    InputShape,
+    Kernel,
+    MaxRank,
+    RandomState,
+    Selection,
+    SimpleSelection,
+)
+from ..calls import validates_parameters
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.checks import check_finite
 from ..core.namespace import Array
 from ..data.output_scale import divide_outputs, multiply_outputs
 from ..data.validation import Names, Samples, validate, whole_points
+from ..docstrings import document
 from ..linear.estimators import MULTILINEAR_CONSTRAINTS
 from ..model_selection.folds import Split, split
 from ..model_selection.grid import RankGrid, check_penalties, matrix_grid, multilinear_grid
@@ -48,7 +59,7 @@ class KernelSearch(Search):
     A subclass defines its parameters, the grid of ranks and the structure of a rank.
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+    _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
         **{name: found for name, found in KERNEL_CONSTRAINTS.items() if name != "gamma"},
         **SEARCH_CONSTRAINTS,
         "gammas": "no_validation",
@@ -56,7 +67,11 @@ class KernelSearch(Search):
     }
 
     _estimator: type
-    refine: bool = False
+
+    kernel_params_: dict[str, Any]
+    gamma_: float | None
+    kernels_: list[dict[str, Any]]
+    landmarks_: Array
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         """Return the grid of ranks for coefficients of this shape."""
@@ -66,26 +81,25 @@ class KernelSearch(Search):
         """Return the structure of a rank."""
         raise NotImplementedError
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @validates_parameters
     def fit(
         self,
         X: Any,
         y: Any,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
-        sample_dim: Any = None,
-    ) -> Any:
+        groups: ArrayLike | None = None,
+        sample_dim: str | None = None,
+    ) -> Self:
         """Choose kernel, penalty and rank by cross-validation, and fit the model to all data.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Inputs: a NumPy array, an array of another library that follows the array API standard,
-            a DataFrame or an xarray object. With ``kernel="precomputed"``, the Gram matrix of shape
-            (n_samples, n_samples). With landmarks, memory maps, HDF5, Zarr and Dask arrays are read
-            in blocks (see docs/streaming.md). Cells of arrays with modes and of labelled arrays
-            that are NaN in every sample, such as land in a field of the sea, are left out.
+            Inputs: an array of any array library, a DataFrame or an xarray object, or with
+            ``kernel="precomputed"`` the Gram matrix of shape (n_samples, n_samples). With
+            landmarks, data on disk and Dask arrays are read in blocks (see docs/streaming.md).
+            Cells of maps that are NaN in every sample are left out.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
@@ -93,13 +107,7 @@ class KernelSearch(Search):
         groups : array of shape (n_samples,), optional
             Group labels of the samples, for splitters such as ``GroupKFold``.
         sample_dim : str, optional
-            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
-            share. If they share several, it is the first one, which must be the same in both.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+            Sample dimension of xarray objects. By default, the first one that `X` and `y` share.
         """
         data, names = validate(
             self,
@@ -251,7 +259,6 @@ class KernelSearch(Search):
 
     @property
     def dual_coef_(self) -> Array:
-        """Dense dual coefficients, computed on access."""
         check_is_fitted(self)
         return self.best_estimator_.dual_coef_
 
@@ -261,128 +268,13 @@ class KernelSearch(Search):
         return tags
 
 
+@document
 class KernelRLSCV(KernelSearch):
     """Kernel ridge regression for tensor outputs with cross-validated kernel and penalty.
 
     One eigendecomposition for each fold and kernel gives the exact held-out errors of all
     penalties. See docs/kernels.md.
 
-    Parameters
-    ----------
-    alphas : array of shape (n_alphas,), float or None, default=None
-        Penalties to try, at least 0 and all different, in any order. By default, the search tries
-        penalties in half decades, from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix.
-        With several kernels, the grid covers the mean eigenvalues of all their Gram matrices.
-    cv : int, splitter or iterable, default=5
-        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
-        indices.
-    kernel : str, callable or list, default="rbf"
-        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
-        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. A list has candidate
-        kernels: names, functions, or dicts with the key "kernel" and any of the keys "gamma",
-        "degree", "coef0" and "kernel_params". The parameters of these names fill in keys that a
-        candidate does not have. The search tries all `gammas` for each candidate without a gamma.
-    gammas : float, list of floats or None, default=None
-        Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
-        from 0.01 to 3.16 times the inverse of the median distance between samples (the squared
-        Euclidean distance for "rbf", the sum of absolute differences for "laplacian"). Other
-        kernels have their default gamma.
-    degree : float, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1
-        Constant term of the polynomial and sigmoid kernels.
-    kernel_params : dict or None, default=None
-        Keyword arguments of a callable kernel.
-    selection : {"min", "1se"} or callable, default="min"
-        How to choose the penalty. "min" chooses the penalty with the least error, and "1se" the
-        largest penalty within one standard error of the least error. A callable takes `cv_results_`
-        and returns an index into ``mean_mse``.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
-    center_kernel : bool, default=True
-        Whether to centre the features of the kernel as well as the outputs if an intercept is
-        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
-        model as `RLS`.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
-        samples, without regard to y, and are the same for all folds and kernels. Memory and time
-        then grow linearly with the number of samples. None is the exact fit.
-    n_jobs : int or None, default=None
-        Number of folds that run in parallel, each with a share of the threads. By default, as many
-        folds run in parallel as the linear algebra library has threads.
-    verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
-
-    Attributes
-    ----------
-    best_estimator_ : KernelRLS
-        Final model, fitted to all data.
-    kernel_params_ : dict
-        Chosen kernel and its parameters, with the keys that `kernel` describes.
-    gamma_ : float or None
-        Parameter gamma of the chosen kernel; None if the kernel has its default gamma or no gamma.
-    alpha_ : float
-        Chosen penalty.
-    cv_results_ : dict
-        Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_kernels, n_alphas), are the
-        mean and the standard deviation of the mean squared error over the folds, and ``fold_mse``
-        has a first axis of folds. The axis of kernels is present even for one kernel. ``kernels``
-        equals `kernels_`. `HOLRRCV` describes the other entries.
-    kernels_ : list of dict
-        Kernels that the search tried.
-    alphas_ : array of shape (n_alphas,)
-        Penalties that the search tried.
-    landmarks_ : array of shape (n_landmarks, n_features)
-        Landmarks of the final model, if it uses landmarks.
-    best_index_ : tuple of int
-        Index (kernel, penalty) of the chosen model in the error surface.
-    best_score_ : float
-        Score of the best single model: minus its held-out error.
-    best_params_ : dict
-        Penalty and kernel parameters of the chosen model.
-    held_out_mse_ : float
-        Held-out error of the final model.
-    null_mse_ : float
-        Held-out error of predicting the mean, for comparison.
-    ridge_mse_ : float
-        Least held-out error of kernel ridge regression on the same folds, for comparison.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from held-out residuals. See
-        docs/intervals.md.
-    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
-        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
-        the first axis has one entry for each landmark.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    tucker_ : Tucker
-        Coefficients of the final model in Tucker form.
-    n_parameters_ : int
-        Number of free parameters of the coefficients of the final model, without the intercept.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from holrr.kernel import KernelRLSCV
     >>> rng = np.random.default_rng(0)
@@ -392,9 +284,12 @@ class KernelRLSCV(KernelSearch):
     >>> model.score(X, Y) > 0.97, model.kernel_params_["kernel"]
     (True, 'rbf')
     >>> low, high = model.predict_interval(X, coverage=0.9)
+    >>> held_out = model.held_out_predictions(X, Y)
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+    best_estimator_: KernelRLS
+
+    _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
         **KernelSearch._parameter_constraints,
         "selection": [StrOptions({"min", "1se"}), callable],
     }
@@ -404,25 +299,25 @@ class KernelRLSCV(KernelSearch):
 
     def __init__(
         self,
-        alphas=None,
-        cv=5,
+        alphas: ArrayLike | None = None,
+        cv: CrossValidation = 5,
         *,
-        kernel="rbf",
-        gammas=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        selection="min",
-        fit_intercept=True,
-        center_kernel=True,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        landmarks=None,
-        n_jobs=None,
-        verbose=False,
-        random_state=None,
-    ):
+        kernel: Kernel | Sequence[Any] = "rbf",
+        gammas: float | Sequence[float] | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Mapping[str, Any] | None = None,
+        selection: SimpleSelection = "min",
+        fit_intercept: bool = True,
+        center_kernel: bool = True,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        landmarks: int | ArrayLike | None = None,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
         self.alphas = alphas
         self.cv = cv
         self.kernel = kernel
@@ -437,9 +332,9 @@ class KernelRLSCV(KernelSearch):
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return RankGrid(())
@@ -448,162 +343,13 @@ class KernelRLSCV(KernelSearch):
         return FullRank()
 
 
+@document
 class KernelLRRCV(KernelSearch):
     """Low-rank kernel regression with cross-validated kernel, penalty and rank.
 
     One eigendecomposition for each fold and kernel gives the exact held-out errors of all ranks and
     penalties. See docs/kernels.md.
 
-    Parameters
-    ----------
-    alphas : array of shape (n_alphas,), float or None, default=None
-        Penalties to try, at least 0 and all different, in any order. By default, the search tries
-        penalties in half decades, from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix.
-        With several kernels, the grid covers the mean eigenvalues of all their Gram matrices.
-    cv : int, splitter or iterable, default=5
-        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
-        indices.
-    max_rank : int or None, default=None
-        Largest rank to try.
-    kernel : str, callable or list, default="rbf"
-        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
-        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. A list has candidate
-        kernels: names, functions, or dicts with the key "kernel" and any of the keys "gamma",
-        "degree", "coef0" and "kernel_params". The parameters of these names fill in keys that a
-        candidate does not have. The search tries all `gammas` for each candidate without a gamma.
-    gammas : float, list of floats or None, default=None
-        Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
-        from 0.01 to 3.16 times the inverse of the median distance between samples (the squared
-        Euclidean distance for "rbf", the sum of absolute differences for "laplacian"). Other
-        kernels have their default gamma.
-    degree : float, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1
-        Constant term of the polynomial and sigmoid kernels.
-    kernel_params : dict or None, default=None
-        Keyword arguments of a callable kernel.
-    selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
-        How to choose the final model from the held-out errors.
-
-        - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
-          smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
-          determine the weights, and the mixture is one model. With `max_rank`, the stack
-          mixes ranks at one penalty, so that its rank stays within these bounds. See
-          docs/model_selection.md.
-        - "min" chooses the single model with the least error.
-        - "1se" chooses the model with the fewest parameters among those within one standard error
-          of the least error. Ties are broken in favour of the largest penalty.
-        - A callable takes `cv_results_` and returns an index into the error surface.
-        - "auto" is "stack".
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
-    center_kernel : bool, default=True
-        Whether to centre the features of the kernel as well as the outputs if an intercept is
-        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
-        model as `LRR`.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
-        samples, without regard to y, and are the same for all folds and kernels. Memory and time
-        then grow linearly with the number of samples. None is the exact fit.
-    n_jobs : int or None, default=None
-        Number of folds that run in parallel, each with a share of the threads. By default, as many
-        folds run in parallel as the linear algebra library has threads.
-    verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
-
-    Attributes
-    ----------
-    rank_ : int
-        Rank of the final model. A stack that includes ridge regression has full rank.
-    best_estimator_ : KernelLRR
-        Final model, fitted to all data.
-    kernel_params_ : dict
-        Chosen kernel and its parameters, with the keys that `kernel` describes.
-    gamma_ : float or None
-        Parameter gamma of the chosen kernel; None if the kernel has its default gamma or no gamma.
-    cv_results_ : dict
-        Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_kernels, n_alphas, R0), are
-        the mean and the standard deviation of the mean squared error over the folds, and
-        ``fold_mse`` has a first axis of folds. The axis of kernels is present even for one kernel.
-        ``kernels`` equals `kernels_`. `HOLRRCV` describes the other entries.
-    kernels_ : list of dict
-        Kernels that the search tried.
-    alphas_ : array of shape (n_alphas,)
-        Penalties that the search tried.
-    landmarks_ : array of shape (n_landmarks, n_features)
-        Landmarks of the final model, if it uses landmarks.
-    held_out_mse_ : float
-        Held-out error of the final model. The held-out error of a stack is cross-fitted: the
-        weights for each fold come from the other folds.
-    null_mse_ : float
-        Held-out error of predicting the mean, for comparison.
-    ridge_mse_ : float
-        Least held-out error of kernel ridge regression on the same folds, for comparison.
-    stack_ranks_ : list of tuples
-        Ranks of the models of a stack, in order of decreasing weight; None for ridge regression.
-    stack_alphas_ : array of shape (n_models,)
-        Penalties of the models of a stack.
-    stack_weights_ : array of shape (n_models,)
-        Weights of the models of a stack, which all have the same kernel. One minus their sum is the
-        weight of the mean.
-    best_index_ : tuple of int
-        Index (kernel, penalty, ranks) of the best single model in the error surface. The best
-        single model is the choice of `selection`; for a stack, the model with the least error.
-    best_score_ : float
-        Score of the best single model: minus its held-out error.
-    best_params_ : dict
-        Penalty, rank and kernel parameters of the best single model.
-    alpha_ : float
-        Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from held-out residuals. See
-        docs/intervals.md.
-    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
-        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
-        the first axis has one entry for each landmark.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    tucker_ : Tucker
-        Coefficients of the final model in Tucker form.
-    core_ : array of shape (R, d1, ..., dp)
-        Outputs for each of the R latent functions.
-    factors_ : list of p + 1 arrays
-        Factors of the Tucker form: the coefficients of the latent functions, of shape
-        (n_samples, R), then identity matrices.
-    spectra_ : list of p + 1 arrays
-        Squared singular values of the whitened data. Only the entry of the input mode is not empty.
-    n_parameters_ : int
-        Number of free parameters of the coefficients of the final model, without the intercept.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
-
-    References
-    ----------
-    A. Mukherjee, J. Zhu (2011). Reduced rank ridge regression and its kernel extensions.
-    Statistical Analysis and Data Mining 4(6), 612-622.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from holrr.kernel import KernelLRRCV
     >>> rng = np.random.default_rng(0)
@@ -614,32 +360,46 @@ class KernelLRRCV(KernelSearch):
     >>> model.rank_
     2
     >>> low, high = model.predict_interval(X, coverage=0.9)
+    >>> held_out = model.held_out_predictions(X, Y)
+
+    References
+    ----------
+    A. Mukherjee, J. Zhu (2011). Reduced rank ridge regression and its kernel extensions.
+    Statistical Analysis and Data Mining 4(6), 612-622.
     """
+
+    best_estimator_: KernelLRR
+    rank_: int
+    choice_: str
+    stack_weights_: NDArray[Any]
+    stack_ranks_: list[tuple[int, ...] | None]
+    stack_alphas_: list[Any]
+    spectra_: list[Array]
 
     _estimator = KernelLRR
 
     def __init__(
         self,
-        alphas=None,
-        cv=5,
+        alphas: ArrayLike | None = None,
+        cv: CrossValidation = 5,
         *,
-        max_rank=None,
-        kernel="rbf",
-        gammas=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        selection="auto",
-        fit_intercept=True,
-        center_kernel=True,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        landmarks=None,
-        n_jobs=None,
-        verbose=False,
-        random_state=None,
-    ):
+        max_rank: int | None = None,
+        kernel: Kernel | Sequence[Any] = "rbf",
+        gammas: float | Sequence[float] | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Mapping[str, Any] | None = None,
+        selection: Selection = "auto",
+        fit_intercept: bool = True,
+        center_kernel: bool = True,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        landmarks: int | ArrayLike | None = None,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
         self.alphas = alphas
         self.cv = cv
         self.max_rank = max_rank
@@ -655,9 +415,9 @@ class KernelLRRCV(KernelSearch):
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return matrix_grid(self.max_rank, shape)
@@ -666,182 +426,13 @@ class KernelLRRCV(KernelSearch):
         return MatrixRank(rank[0])
 
 
+@document
 class KernelHOLRRCV(KernelSearch):
     """Higher-order low-rank kernel regression with cross-validated kernel, penalty and ranks.
 
     The search computes the exact held-out error of *every* multilinear rank and penalty without
     refitting, from one eigendecomposition for each fold and kernel. See docs/kernels.md.
 
-    Parameters
-    ----------
-    alphas : array of shape (n_alphas,), float or None, default=None
-        Penalties to try, at least 0 and all different, in any order. By default, the search tries
-        penalties in half decades, from 1e-5 to 1e2 times the mean eigenvalue of the Gram matrix.
-        With several kernels, the grid covers the mean eigenvalues of all their Gram matrices.
-    cv : int, splitter or iterable, default=5
-        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
-        indices.
-    max_rank : int, tuple or None, default=None
-        Largest rank to try, either one int for all modes or a tuple ``(R0, ..., Rp)`` with the
-        input mode first.
-    kernel : str, callable or list, default="rbf"
-        Kernel: the name of a pairwise kernel of scikit-learn ("linear", "rbf", "poly", "laplacian",
-        "cosine", "sigmoid", ...), "precomputed", or a function of two samples. A list has candidate
-        kernels: names, functions, or dicts with the key "kernel" and any of the keys "gamma",
-        "degree", "coef0" and "kernel_params". The parameters of these names fill in keys that a
-        candidate does not have. The search tries all `gammas` for each candidate without a gamma.
-    gammas : float, list of floats or None, default=None
-        Values of gamma to try. By default, the search tries six values for "rbf" and "laplacian",
-        from 0.01 to 3.16 times the inverse of the median distance between samples (the squared
-        Euclidean distance for "rbf", the sum of absolute differences for "laplacian"). Other
-        kernels have their default gamma.
-    degree : float, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1
-        Constant term of the polynomial and sigmoid kernels.
-    kernel_params : dict or None, default=None
-        Keyword arguments of a callable kernel.
-    selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
-        How to choose the final model from the held-out errors.
-
-        - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
-          smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
-          determine the weights, and the mixture is one model. With `max_rank`, the stack
-          mixes ranks at one penalty, so that its rank stays within these bounds. See
-          docs/model_selection.md.
-        - "min" chooses the single model with the least error.
-        - "1se" chooses the model with the fewest parameters among those within one standard error
-          of the least error. Ties are broken in favour of the largest penalty.
-        - A callable takes `cv_results_` and returns an index into the error surface.
-        - "auto" is "stack", or "min" with ``refine=True``.
-    refine : bool, default=False
-        Whether to refine the final fit by alternating least squares. The held-out errors are those
-        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
-        single rank.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, by centring the outputs. The intercept is not penalised.
-    center_kernel : bool, default=True
-        Whether to centre the features of the kernel as well as the outputs if an intercept is
-        fitted. With centred features the intercept is optimal, and a linear kernel gives the same
-        model as `HOLRR`.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Landmarks of the Nystroem approximation, or their number. A number is drawn once from all
-        samples, without regard to y, and are the same for all folds and kernels. Memory and time
-        then grow linearly with the number of samples. None is the exact fit.
-    n_jobs : int or None, default=None
-        Number of folds that run in parallel, each with a share of the threads. By default, as many
-        folds run in parallel as the linear algebra library has threads.
-    verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-    random_state : int, RandomState or None, default=None
-        Seed of the draw of the landmarks.
-
-    Attributes
-    ----------
-    rank_ : tuple of int
-        Multilinear rank of the final model, which is the shape of `core_`. A stack that includes
-        ridge regression has full rank.
-    best_estimator_ : KernelHOLRR
-        Final model, fitted to all data.
-    kernel_params_ : dict
-        Chosen kernel and its parameters, with the keys that `kernel` describes.
-    gamma_ : float or None
-        Parameter gamma of the chosen kernel; None if the kernel has its default gamma or no gamma.
-    cv_results_ : dict
-        Results of the search: ``mean_mse`` and ``std_mse``, of shape
-        (n_kernels, n_alphas, R0, ..., Rp), are the mean and the standard deviation of the mean
-        squared error over the folds, and ``fold_mse`` has a first axis of folds. The axis of
-        kernels is present even for one kernel. ``kernels`` equals `kernels_`. `HOLRRCV` describes
-        the other entries.
-    kernels_ : list of dict
-        Kernels that the search tried.
-    alphas_ : array of shape (n_alphas,)
-        Penalties that the search tried.
-    landmarks_ : array of shape (n_landmarks, n_features)
-        Landmarks of the final model, if it uses landmarks.
-    held_out_mse_ : float
-        Held-out error of the final model (before refinement, with ``refine=True``). The held-out
-        error of a stack is cross-fitted: the weights for each fold come from the other folds.
-    null_mse_ : float
-        Held-out error of predicting the mean, for comparison.
-    ridge_mse_ : float
-        Least held-out error of kernel ridge regression on the same folds, for comparison.
-    stack_ranks_ : list of tuples
-        Ranks of the models of a stack, in order of decreasing weight; None for ridge regression.
-    stack_alphas_ : array of shape (n_models,)
-        Penalties of the models of a stack.
-    stack_weights_ : array of shape (n_models,)
-        Weights of the models of a stack, which all have the same kernel. One minus their sum is the
-        weight of the mean.
-    best_index_ : tuple of int
-        Index (kernel, penalty, ranks) of the best single model in the error surface. The best
-        single model is the choice of `selection`; for a stack, the model with the least error.
-    best_score_ : float
-        Score of the best single model: minus its held-out error.
-    best_params_ : dict
-        Penalty, rank and kernel parameters of the best single model.
-    alpha_ : float
-        Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from held-out residuals. See
-        docs/intervals.md.
-    dual_coef_ : array of shape (n_samples, d1, ..., dp), or (n_samples, D) with `output_shape`
-        Dense coefficients of the kernel values with `X_fit_`, computed on access. With landmarks,
-        the first axis has one entry for each landmark.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    tucker_ : Tucker
-        Coefficients of the final model in Tucker form.
-    core_ : array of shape (R0, ..., Rp)
-        Core of the Tucker form of the coefficients.
-    factors_ : list of p + 1 arrays
-        Factors of the Tucker form: the coefficients of the latent functions, of shape
-        (n_samples, R0), then the output factors, of shape (d_i, R_i), with orthonormal columns. The
-        latent functions are linear in the kernel values with `X_fit_`.
-    spectra_ : list of p + 1 arrays
-        Leading squared singular values of each unfolding of the whitened data, input mode first.
-    n_parameters_ : int
-        Number of free parameters of the coefficients of the final model, without the intercept.
-    n_iter_ : int
-        Number of iterations, including the spectral fit.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
-
-    See Also
-    --------
-    KernelHOLRR : Higher-order low-rank kernel regression with given kernel, penalty and ranks.
-    HOLRRCV : Search over penalties and ranks of linear models.
-
-    Notes
-    -----
-    Entry ``[k, a, i, j, ...]`` of the error surface belongs to ``kernels_[k]``, ``alphas_[a]`` and
-    the rank ``(i + 1, j + 1, ...)``. The largest input rank is the number of outputs, since larger
-    ranks give the same model, or the largest rank that a training fold supports.
-
-    References
-    ----------
-    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from holrr.kernel import KernelHOLRRCV
     >>> rng = np.random.default_rng(0)
@@ -854,9 +445,28 @@ class KernelHOLRRCV(KernelSearch):
     >>> model.rank_, model.kernel_params_
     ((2, 2, 2), {'kernel': 'rbf', 'gamma': 1.0})
     >>> low, high = model.predict_interval(X, coverage=0.9)
+    >>> held_out = model.held_out_predictions(X, Y)
+
+    See Also
+    --------
+    KernelHOLRR : Higher-order low-rank kernel regression with given kernel, penalty and ranks.
+    HOLRRCV : Search over penalties and ranks of linear models.
+
+    References
+    ----------
+    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+    best_estimator_: KernelHOLRR
+    rank_: tuple[int, ...]
+    choice_: str
+    stack_weights_: NDArray[Any]
+    stack_ranks_: list[tuple[int, ...] | None]
+    stack_alphas_: list[Any]
+    spectra_: list[Array]
+    n_iter_: int
+
+    _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
         **KernelSearch._parameter_constraints,
         **MULTILINEAR_CONSTRAINTS,
     }
@@ -864,27 +474,27 @@ class KernelHOLRRCV(KernelSearch):
 
     def __init__(
         self,
-        alphas=None,
-        cv=5,
+        alphas: ArrayLike | None = None,
+        cv: CrossValidation = 5,
         *,
-        max_rank=None,
-        kernel="rbf",
-        gammas=None,
-        degree=3,
-        coef0=1,
-        kernel_params=None,
-        selection="auto",
-        refine=False,
-        fit_intercept=True,
-        center_kernel=True,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        landmarks=None,
-        n_jobs=None,
-        verbose=False,
-        random_state=None,
-    ):
+        max_rank: MaxRank = None,
+        kernel: Kernel | Sequence[Any] = "rbf",
+        gammas: float | Sequence[float] | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Mapping[str, Any] | None = None,
+        selection: Selection = "auto",
+        refine: bool = False,
+        fit_intercept: bool = True,
+        center_kernel: bool = True,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        landmarks: int | ArrayLike | None = None,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
         self.alphas = alphas
         self.cv = cv
         self.max_rank = max_rank
@@ -901,9 +511,9 @@ class KernelHOLRRCV(KernelSearch):
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.landmarks = landmarks
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.random_state = random_state
 
     def _grid(self, shape: Sequence[int]) -> RankGrid:
         return multilinear_grid(self.max_rank, shape)

@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import check_choice
@@ -38,42 +39,7 @@ __all__ = ["BlockParts", "block_errors", "block_parts_of", "predict_blocks", "sc
 def predict_blocks(self: Any, X: Any) -> Any:
     """Predict the outputs, split into the contributions of the blocks of inputs.
 
-    The part of a block is ``(X_b - mean_b) coef_b``, where ``mean_b`` is the mean of the training
-    inputs. The part "intercept" is the prediction at these means and the same for all samples. It
-    is the training mean of `y` if no outputs are missing. The parts add up to ``predict(X)``.
-    With ``fit_intercept=False``, no mean is subtracted and the part "intercept" is zero. The model
-    must be fitted with `blocks`. See docs/blocks.md.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-        Inputs, in the format that they had in `fit`.
-
-    Returns
-    -------
-    dict, DataArray or Dataset
-        Part of each block and of "intercept", by name: arrays of shape (n_samples, d1, ..., dp), or
-        DataFrames if `y` was a DataFrame in `fit`. If `y` was an xarray object, the result is a
-        DataArray or Dataset with the first dimension ``block``. If `X` is a Dask array, the parts
-        are lazy. Blocks with an infinite penalty have parts of zero.
-
-    See Also
-    --------
-    score_blocks : How much of the variance each block explains.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from holrr import RLS
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(50, 3))
-    >>> Y = np.stack([X[:, 0], X[:, 0] + X[:, 2]], axis=1) + 5
-    >>> model = RLS(alpha=0.0, blocks={"lags": [0, 1], "calendar": [2]}).fit(X, Y)
-    >>> parts = model.predict_blocks(X)
-    >>> {name: part.shape for name, part in parts.items()}
-    {'lags': (50, 2), 'calendar': (50, 2), 'intercept': (50, 2)}
-    >>> bool(np.allclose(sum(parts.values()), model.predict(X)))
-    True
+    `holrr.predict_blocks` describes them, and also takes pipelines.
     """
     parts = block_parts_of(self, "predict_blocks")
     checked = validate_inputs(self, X)
@@ -94,63 +60,23 @@ def predict_blocks(self: Any, X: Any) -> Any:
 
 
 def score_blocks(
-    self: Any, X: Any, y: Any, sample_weight: Any = None, *, average: str | None = "pooled"
+    self: Any,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None = None,
+    *,
+    average: Literal["pooled", "uniform"] | None = "pooled",
 ) -> Any:
     """Split R2 into the shares of the variance that the blocks of inputs explain.
 
-    Let P_b be the parts of `predict_blocks`, and let Y and P be the outputs and the predictions
-    minus the mean of `y`. The part of a block is ``<P_b, 2 Y - P> / <Y, Y>``. The parts of all
-    blocks and of the intercept add up to R2. A block that makes predictions worse has a negative
-    part. The part of the intercept is zero for the training data, and usually small for other
-    data. The model must be fitted with `blocks`. See docs/blocks.md.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-        Inputs, in the format that they had in `fit`. Arrays on disk and Dask arrays are read in
-        blocks.
-    y : array of shape (n_samples, d1, ..., dp)
-        Observed outputs. With ``missing="ignore"``, missing entries are left out, as in `score`.
-    sample_weight : array of shape (n_samples,), optional
-        Weights of the samples.
-    average : {"pooled", "uniform"} or None, default="pooled"
-        R2 to split: "pooled" splits `score`, "uniform" splits the mean of the R2 of all outputs,
-        and None splits the R2 of each output. The `output_weight` of the model is used, as in
-        `holrr.metrics.r2`.
-
-    Returns
-    -------
-    dict, DataArray or Dataset
-        Part of each block and of "intercept", by name. The parts are numbers; with
-        ``average=None`` they are arrays of shape (d1, ..., dp), or Series if `y` was a DataFrame in
-        `fit`. With ``average=None``, and if `y` was an xarray object, the result is a DataArray or
-        Dataset with the first dimension ``block``.
-
-    See Also
-    --------
-    predict_blocks : Contributions of the blocks to the predictions.
-    holrr.plotting.BlockScoresDisplay : Plot of the parts of R2.
-
-    Notes
-    -----
-    Correlated blocks share variance. The model splits the shared variance between the blocks
-    depending on their penalties; the split does not identify causes.
+    `holrr.score_blocks` describes them, and also takes pipelines.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from holrr import RLS
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 3))
-    >>> Y = np.stack([X[:, 0], X[:, 0] + X[:, 2]], axis=1) + rng.normal(size=(200, 2))
-    >>> model = RLS(alpha=1.0, blocks={"lags": [0, 1], "calendar": [2]}).fit(X[:150], Y[:150])
-    >>> parts = model.score_blocks(X[150:], Y[150:])
-    >>> {name: round(part, 2) for name, part in parts.items()}
-    {'lags': 0.24, 'calendar': 0.24, 'intercept': -0.05}
-    >>> bool(np.isclose(sum(parts.values()), model.score(X[150:], Y[150:])))
-    True
-    >>> model.score_blocks(X[150:], Y[150:], average=None)["calendar"].round(2)
-    array([-0.01,  0.45])
+    >>> X, Y = [[0.0, 1.0], [1.0, 1.0], [3.0, 0.0]], [1.0, 2.0, 3.0]
+    >>> model = RLS(blocks={"first": [0], "second": [1]}).fit(X, Y)
+    >>> parts, shares = model.predict_blocks(X), model.score_blocks(X, Y)
     """
     check_choice(average, AVERAGES, "average")
     names, sums = block_errors(self, X, y, sample_weight)

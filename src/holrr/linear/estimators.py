@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
+from ..annotations import Blocks, InputRank, InputShape, OutputWeight, Own, Rank
 from ..base import TensorRegressor
+from ..calls import validates_parameters
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.fit import Fit
-from ..core.namespace import to_numpy
+from ..core.namespace import Array, to_numpy
 from ..core.threads import few_threads_for
 from ..core.warn import warn
 from ..data.arrays import comes_from, ignores_missing
@@ -23,6 +25,7 @@ from ..data.blocks import InputBlocks, penalties_by_block
 from ..data.labels import Labels
 from ..data.output_scale import SCALE_CONSTRAINT, divide_outputs, multiply_outputs
 from ..data.validation import Names, Samples, names_of_moments, validate
+from ..docstrings import document
 from ..missing.fit import check_same_missing, complete_outputs
 from ..streaming.moments import Moments
 from ..streaming.stream import Stream
@@ -73,7 +76,7 @@ class LinearRegressor(TensorRegressor):
     A subclass defines its parameters and returns its structure (`_structure`).
     """
 
-    _parameter_constraints: dict = LINEAR_CONSTRAINTS
+    _parameter_constraints = LINEAR_CONSTRAINTS
 
     alpha: Any
     fit_intercept: bool
@@ -86,6 +89,18 @@ class LinearRegressor(TensorRegressor):
     blocks: Any = None
     own: Any = None
     own_alpha: float = 1.0
+
+    objective_: float
+    lower_bound_: float
+    solver_: str
+    n_iter_: int
+    n_dropped_: int
+    robust_weight_: NDArray[Any]
+    moments_: Moments
+    input_rank_: Any
+    input_factors_: Any
+    blocks_: dict[Any, NDArray[Any]]
+    block_alphas_: dict[Any, float]
 
     predict_blocks = block_parts.predict_blocks
     score_blocks = block_parts.score_blocks
@@ -103,32 +118,30 @@ class LinearRegressor(TensorRegressor):
             inputs=plan.fixed,
         )
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, sample_dim: Any = None) -> Any:
+    @validates_parameters
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sample_dim: str | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            Inputs: a NumPy array, an array of another library that follows the array API standard
-            (PyTorch, CuPy, ...), a DataFrame, an xarray object or a dict of arrays (see
-            docs/inputs.md), or a sparse matrix of SciPy, which stays sparse (see docs/sparse.md).
-            The fit runs on the device of the arrays. Memory maps, HDF5, Zarr and Dask arrays are
-            read in blocks (see docs/streaming.md). Cells of arrays with modes and of labelled
-            arrays that are NaN in every sample, such as land in a field of the sea, are left out of
-            the model: their coefficients are NaN, and `predict` ignores their values.
+            Inputs: an array of any array library, a DataFrame, an xarray object, a dict of arrays
+            or a sparse matrix (see docs/inputs.md). Data on disk and Dask arrays are read in blocks
+            (see docs/streaming.md). Cells of maps that are NaN in every sample are left out of the
+            model: their coefficients are NaN, and `predict` ignores their values.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
         sample_dim : str, optional
-            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
-            share. If they share several, it is the first one, which must be the same in both.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+            Sample dimension of xarray objects. By default, the first one that `X` and `y` share.
         """
         data, names = validate(self, X, y, sample_weight, sample_dim=sample_dim)
         plan = input_plan(self, names, data)
@@ -145,16 +158,16 @@ class LinearRegressor(TensorRegressor):
             fit, names, plan, n_dropped if isinstance(data, Samples) else None, robust_weight
         )
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @validates_parameters
     def partial_fit(
         self,
         X: Any,
         y: Any,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         *,
         decay: float = 1.0,
-        sample_dim: Any = None,
-    ) -> Any:
+        sample_dim: str | None = None,
+    ) -> Self:
         """Add a batch of samples, and fit the model to all batches.
 
         The estimator keeps the data as moments, whose size does not depend on the number of
@@ -204,8 +217,8 @@ class LinearRegressor(TensorRegressor):
         moments = add_batch(data, seen, names, grams, missing)
         return self._fit_moments(moments, options, names, plan)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_moments(self, moments: Moments) -> Any:
+    @validates_parameters
+    def fit_moments(self, moments: Moments) -> Self:
         """Fit the model to moments of the data.
 
         Parameters
@@ -267,6 +280,7 @@ class LinearRegressor(TensorRegressor):
         return self._assign(fit, names, moments_=moments, **attributes)
 
 
+@document
 class RLS(LinearRegressor):
     r"""Regularised least squares (ridge regression) for tensor outputs.
 
@@ -274,119 +288,6 @@ class RLS(LinearRegressor):
     over all tensors :math:`\mathcal{W}` of coefficients. The outputs are independent of each other:
     the fit is scikit-learn's ``Ridge`` on the flattened outputs. See docs/linear.md.
 
-    Parameters
-    ----------
-    alpha : float, dict, or array of shape (d1, ..., dp), default=1.0
-        Ridge penalty, at least 0. With 0, the fit is the least squares solution of minimum norm. A
-        dict maps the name of each block of inputs (see `blocks`) to the penalty of the block; an
-        infinite penalty leaves a block out of the model. An array has one penalty for each output.
-        A labelled array must have the labels of the outputs.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The intercept is not penalised.
-    loss : {"squared", "huber"}, default="squared"
-        Loss of the fit. "huber" is a robust fit: samples that the other samples do not predict get
-        smaller weights in the squared error. See docs/robust.md.
-    missing : {"raise", "ignore"}, default="raise"
-        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
-        leaves missing values out of the objective. See docs/missing.md.
-    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in the objective and in `score`. A list has one vector of weights, or
-        None, for each output mode. An array must be the product of such vectors, apart from zeros
-        with ``missing="ignore"``. A DataArray weights the modes that are its dimensions. The
-        outputs of ridge regression are independent of each other, so only weights of zero change
-        the fit; all weights change `score`.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    blocks : str, dict, list or None, default=None
-        Blocks of inputs, which can have different penalties: a dict from the name of each block to
-        its columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
-        "auto". Blocks change the fit only if `alpha` is a dict. `HOLRR` and docs/blocks.md describe
-        all forms.
-    own : str, list, array of bool, or None, default=None
-        Own inputs of each output, which get separate coefficients with the penalty `own_alpha`. An
-        own input has the same label as the output along a mode that `X` and `y` share, such as the
-        station. Pass the name of the shared mode or a list of names; "auto" uses all modes whose
-        names and coordinates agree. For arrays without names, pass pairs of positions
-        ``(axis of a sample of X, axis of a sample of y)``, or a boolean array of inputs by outputs.
-        See docs/own_inputs.md.
-    own_alpha : float, default=1.0
-        Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
-        each block, the penalty of an own input is `own_alpha` times the penalty of its block,
-        divided by the geometric mean of the penalties of all blocks.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
-
-    Attributes
-    ----------
-    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients, computed on access. If `X` has modes, the shape is
-        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from the residual sum of squares and the
-        residual degrees of freedom. See docs/intervals.md.
-    objective_ : float
-        Objective of the fit, which is the minimum.
-    lower_bound_ : float
-        Lower bound on the optimal objective. It equals `objective_`, since the fit is exact.
-    n_iter_ : int
-        Number of iterations of a fit with missing outputs, with ``missing="ignore"``.
-    n_dropped_ : int
-        Number of samples without any observed output, with ``missing="ignore"``.
-    robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
-        with these weights times `sample_weight`.
-    solver_ : str
-        Factorisation that the fit used.
-    moments_ : Moments
-        Moments of the data, after `partial_fit` and `fit_moments`.
-    input_rank_ : tuple of int, or dict
-        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
-    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
-        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
-    blocks_ : dict
-        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
-    block_alphas_ : dict
-        Penalty of each block of inputs, with `blocks`.
-    own_coef_ : array with the shape of `coef_`, or dict
-        Coefficients of own inputs, with `own`; zero for all other inputs. They are part of `coef_`,
-        but not of `core_` and `factors_`.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
-
-    See Also
-    --------
-    RLSCV : Ridge regression with cross-validated penalty.
-    LRR : Ridge regression with coefficients of low matrix rank.
-    HOLRR : Ridge regression with coefficients of low multilinear rank.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from holrr import RLS
     >>> rng = np.random.default_rng(0)
@@ -394,27 +295,33 @@ class RLS(LinearRegressor):
     >>> model = RLS(alpha=0).fit(X, np.tensordot(X, W, 1) + 1)
     >>> model.coef_.shape, bool(np.allclose(model.coef_, W)), bool(np.allclose(model.intercept_, 1))
     ((3, 4, 5), True, True)
+
+    See Also
+    --------
+    RLSCV : Ridge regression with cross-validated penalty.
+    LRR : Ridge regression with coefficients of low matrix rank.
+    HOLRR : Ridge regression with coefficients of low multilinear rank.
     """
 
     _shares_directions = False
 
     def __init__(
         self,
-        alpha=1.0,
+        alpha: ArrayLike | Mapping[str, float] = 1.0,
         *,
-        fit_intercept=True,
-        loss="squared",
-        missing="raise",
-        output_weight=None,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        blocks=None,
-        own=None,
-        own_alpha=1.0,
-        input_rank=None,
-        input_alpha=1.0,
-    ):
+        fit_intercept: bool = True,
+        loss: Literal["squared", "huber"] = "squared",
+        missing: Literal["raise", "ignore"] = "raise",
+        output_weight: OutputWeight = None,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        blocks: Blocks = None,
+        own: Own = None,
+        own_alpha: float = 1.0,
+        input_rank: InputRank = None,
+        input_alpha: float = 1.0,
+    ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.loss = loss
@@ -433,6 +340,7 @@ class RLS(LinearRegressor):
         return FullRank()
 
 
+@document
 class LRR(LinearRegressor):
     r"""Low-rank (reduced-rank) ridge regression for tensor outputs.
 
@@ -440,126 +348,13 @@ class LRR(LinearRegressor):
     over all tensors :math:`\mathcal{W}` whose mode-0 unfolding (inputs by all outputs) has rank at
     most `rank`. The solution is exact. See docs/linear.md.
 
-    Parameters
-    ----------
-    rank : int, float or None, default=None
-        Maximum rank, capped at the number of features. A float in (0, 1) is the share of the
-        squared norm of the whitened data to keep. None is full rank, which is ridge regression.
-        `LRRCV` chooses the rank by cross-validation.
-    alpha : float or dict, default=1.0
-        Ridge penalty, at least 0. A dict maps the name of each block of inputs (see `blocks`) to
-        the penalty of the block. An infinite penalty leaves a block out of the model. A penalty of
-        0 fits a block without shrinkage and without a constraint on its rank, as the intercept is
-        fitted.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The intercept is not penalised.
-    loss : {"squared", "huber"}, default="squared"
-        Loss of the fit. "huber" is a robust fit: samples that the other samples do not predict get
-        smaller weights in the squared error. See docs/robust.md.
-    missing : {"raise", "ignore"}, default="raise"
-        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
-        leaves missing values out of the objective: the fit alternates between imputing them and
-        refitting the model. See docs/missing.md.
-    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in the objective and in `score`. A list has one vector of weights, or
-        None, for each output mode. An array must be the product of such vectors. A DataArray
-        weights the modes that are its dimensions. With ``missing="ignore"``, an array may also have
-        zeros that are not such a product: the fit leaves outputs of weight zero out as if they had
-        never been observed. See docs/missing.md.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    blocks : str, dict, list or None, default=None
-        Blocks of inputs, which can have different penalties: a dict from the name of each block to
-        its columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
-        "auto". Blocks change the fit only if `alpha` is a dict. `HOLRR` and docs/blocks.md describe
-        all forms.
-    own : str, list, array of bool, or None, default=None
-        Own inputs of each output, which get separate coefficients in addition to the low-rank part.
-        An own input has the same label as the output along a mode that `X` and `y` share, such as
-        the station. Pass the name of the shared mode or a list of names; "auto" uses all modes
-        whose names and coordinates agree. For arrays without names, pass pairs of positions
-        ``(axis of a sample of X, axis of a sample of y)``, or a boolean array of inputs by outputs.
-        See docs/own_inputs.md.
-    own_alpha : float, default=1.0
-        Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
-        each block, the penalty of an own input is `own_alpha` times the penalty of its block,
-        divided by the geometric mean of the penalties of all blocks.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
-
-    Attributes
-    ----------
-    core_ : array of shape (R, d1, ..., dp)
-        Outputs for each of the R latent inputs.
-    factors_ : list of p + 1 arrays
-        Factors of the Tucker form: the map from inputs to latent inputs, of shape (n_features, R),
-        then identity matrices.
-    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients, computed on access. If `X` has modes, the shape is
-        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from the residual sum of squares and the
-        residual degrees of freedom. See docs/intervals.md.
-    rank_ : int
-        Rank of the fit. It is lower than `rank` if the data do not support `rank`.
-    objective_ : float
-        Objective of the fit, which is the minimum.
-    lower_bound_ : float
-        Lower bound on the optimal objective. It equals `objective_`, since the fit is exact.
-    spectra_ : list of p + 1 arrays
-        Squared singular values of the whitened data. Only the entry of the input mode is not empty.
-    energy_ : float
-        Squared norm of the whitened data, which the model of full rank explains.
-    n_iter_ : int
-        Number of iterations of a fit with missing outputs, with ``missing="ignore"``.
-    n_dropped_ : int
-        Number of samples without any observed output, with ``missing="ignore"``.
-    robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
-        with these weights times `sample_weight`.
-    solver_ : str
-        Factorisation that the fit used.
-    moments_ : Moments
-        Moments of the data, after `partial_fit` and `fit_moments`.
-    input_rank_ : tuple of int, or dict
-        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
-    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
-        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
-    blocks_ : dict
-        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
-    block_alphas_ : dict
-        Penalty of each block of inputs, with `blocks`.
-    own_coef_ : array with the shape of `coef_`, or dict
-        Coefficients of own inputs, with `own`; zero for all other inputs. They are part of `coef_`,
-        but not of `core_` and `factors_`.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+    >>> import numpy as np
+    >>> from holrr import LRR
+    >>> rng = np.random.default_rng(0)
+    >>> X, W = rng.normal(size=(50, 6)), rng.normal(size=(6, 2)) @ rng.normal(size=(2, 20))
+    >>> model = LRR(rank=2, alpha=0).fit(X, (X @ W).reshape(50, 4, 5))
+    >>> model.rank_, bool(np.allclose(model.coef_.reshape(6, 20), W))
+    (2, True)
 
     See Also
     --------
@@ -573,36 +368,30 @@ class LRR(LinearRegressor):
 
     A. Mukherjee, J. Zhu (2011). Reduced rank ridge regression and its kernel extensions.
     Statistical Analysis and Data Mining 4(6), 612-622.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from holrr import LRR
-    >>> rng = np.random.default_rng(0)
-    >>> X, W = rng.normal(size=(50, 6)), rng.normal(size=(6, 2)) @ rng.normal(size=(2, 20))
-    >>> model = LRR(rank=2, alpha=0).fit(X, (X @ W).reshape(50, 4, 5))
-    >>> model.rank_, bool(np.allclose(model.coef_.reshape(6, 20), W))
-    (2, True)
     """
+
+    rank_: int
+    spectra_: list[Array]
+    energy_: float
 
     def __init__(
         self,
-        rank=None,
-        alpha=1.0,
+        rank: int | float | None = None,
+        alpha: float | Mapping[str, float] = 1.0,
         *,
-        fit_intercept=True,
-        loss="squared",
-        missing="raise",
-        output_weight=None,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        blocks=None,
-        own=None,
-        own_alpha=1.0,
-        input_rank=None,
-        input_alpha=1.0,
-    ):
+        fit_intercept: bool = True,
+        loss: Literal["squared", "huber"] = "squared",
+        missing: Literal["raise", "ignore"] = "raise",
+        output_weight: OutputWeight = None,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        blocks: Blocks = None,
+        own: Own = None,
+        own_alpha: float = 1.0,
+        input_rank: InputRank = None,
+        input_alpha: float = 1.0,
+    ) -> None:
         self.rank = rank
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -622,6 +411,7 @@ class LRR(LinearRegressor):
         return MatrixRank(self.rank)
 
 
+@document
 class HOLRR(LinearRegressor):
     r"""Higher-order low-rank regression (HOLRR) for tensor outputs.
 
@@ -631,162 +421,6 @@ class HOLRR(LinearRegressor):
     convex. The spectral fit is within a factor of p + 1 of the minimum, and
     ``objective_ / lower_bound_`` bounds the actual factor. See docs/linear.md.
 
-    Parameters
-    ----------
-    rank : int, float, tuple or None, default=None
-        Maximum multilinear rank. An int is used for every mode, capped at the size of the mode. A
-        float in (0, 1) selects, for each mode, the smallest rank that keeps this share of the
-        squared norm of the whitened data. A tuple ``(R0, ..., Rp)`` has one such entry for each
-        mode, input mode first, with ints up to the size of the mode. None is full rank, which is
-        ridge regression (`RLS`). `HOLRRCV` chooses the rank by cross-validation.
-    alpha : float or dict, default=1.0
-        Ridge penalty, at least 0. A dict maps the name of each block of inputs (see `blocks`) to
-        the penalty of the block. An infinite penalty leaves a block out of the model. A penalty of
-        0 fits a block without shrinkage and without a constraint on its rank, as the intercept is
-        fitted.
-    refine : bool, default=False
-        Whether to refine the fit by alternating least squares (higher-order orthogonal iteration).
-    subspaces : {"fitted", "response"}, default="fitted"
-        Data that determine the output subspaces. "fitted" uses the part of the outputs that the
-        inputs explain; it ignores noise that no input explains and gives a sharper lower bound.
-        "response" uses the outputs themselves, as Algorithm 1 of the paper does.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The intercept is not penalised.
-    loss : {"squared", "huber"}, default="squared"
-        Loss of the fit. "huber" is a robust fit: samples that the other samples do not predict get
-        smaller weights in the squared error. See docs/robust.md.
-    missing : {"raise", "ignore"}, default="raise"
-        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
-        leaves missing values out of the objective. A fit with missing values is always refined, for
-        at most `max_iter` iterations, and has no `lower_bound_` unless every sample lacks the same
-        outputs. See docs/missing.md.
-    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in the objective and in `score`. A list has one vector of weights, or
-        None, for each output mode. An array must be the product of such vectors. A DataArray
-        weights the modes that are its dimensions. With ``missing="ignore"``, an array may also have
-        zeros that are not such a product: the fit leaves outputs of weight zero out as if they had
-        never been observed. See docs/missing.md.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    blocks : str, dict, list or None, default=None
-        Blocks of inputs, which can have different penalties. One of:
-
-        - a dict from the name of each block to its columns (names, positions, a slice or a mask),
-          or a list of such columns;
-        - an array with the label of the block of each column, of shape (n_features,) or
-          (m1, ..., mq);
-        - the name of a mode of `X`, or of a level of the columns of a table: each entry is a block;
-        - "prefix": columns whose names have the same text before ``__`` form a block, as
-          ColumnTransformer names them;
-        - "auto": the variables of a Dataset, the entries of a dict, or such prefixes.
-
-        Every column belongs to exactly one block. Blocks change the fit only if `alpha` is a dict.
-        See docs/blocks.md.
-    own : str, list, array of bool, or None, default=None
-        Own inputs of each output, which get separate coefficients in addition to the low-rank part.
-        An own input has the same label as the output along a mode that `X` and `y` share, such as
-        the station. Pass the name of the shared mode or a list of names; "auto" uses all modes
-        whose names and coordinates agree. For arrays without names, pass pairs of positions
-        ``(axis of a sample of X, axis of a sample of y)``, or a boolean array of inputs by outputs.
-        See docs/own_inputs.md.
-    own_alpha : float, default=1.0
-        Ridge penalty of the coefficients of own inputs, in the units of `alpha`. With a penalty for
-        each block, the penalty of an own input is `own_alpha` times the penalty of its block,
-        divided by the geometric mean of the penalties of all blocks.
-    input_rank : int, tuple, dict or None, default=None
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). A tuple has the form ``(r1, ..., rq)``, with ranks up to the sizes
-        of the modes. An int is used for every mode, capped at the size of the mode. None, as the
-        parameter or as an entry of a tuple, keeps all directions. For several blocks of inputs,
-        pass a dict from the names of the blocks to ranks. See docs/inputs.md.
-    input_alpha : float, default=1.0
-        Ridge penalty that determines the directions of `input_rank`, as a multiple of the mean
-        eigenvalue of ``X'X``: the directions are those of ridge coefficients with this penalty.
-        Infinity uses the directions of ``X'Y``, as partial least squares does.
-    max_iter : int, default=100
-        Maximum number of iterations of the refinement, and of a fit with missing outputs.
-    tol : float, default=1e-6
-        Tolerance of the refinement. It stops when an iteration lowers the objective by at most this
-        share of the objective.
-
-    Attributes
-    ----------
-    core_ : array of shape (R0, ..., Rp)
-        Core of the Tucker form of the coefficients.
-    factors_ : list of p + 1 arrays of shape (d_i, R_i)
-        Factors of the Tucker form, input mode first. ``(core_, factors_)`` is a Tucker tensor in
-        the format of TensorLy. The output factors have orthonormal columns.
-    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients, computed on access. If `X` has modes, the shape is
-        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from the residual sum of squares and the
-        residual degrees of freedom. See docs/intervals.md.
-    rank_ : tuple of int
-        Multilinear rank of the fit. The fit lowers an input rank that the data do not support.
-    objective_ : float
-        Objective of the fit.
-    lower_bound_ : float
-        Lower bound on the optimal objective at these ranks.
-    spectra_ : list of p + 1 arrays
-        Leading squared singular values of each unfolding of the whitened data, input mode first.
-    energy_ : float
-        Squared norm of the whitened data, which the model of full rank explains.
-    n_iter_ : int
-        Number of iterations, including the spectral fit.
-    n_dropped_ : int
-        Number of samples without any observed output, with ``missing="ignore"``.
-    robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
-        with these weights times `sample_weight`.
-    solver_ : str
-        Factorisation that the fit used.
-    moments_ : Moments
-        Moments of the data, after `partial_fit` and `fit_moments`.
-    input_rank_ : tuple of int, or dict
-        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
-    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
-        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
-    blocks_ : dict
-        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
-    block_alphas_ : dict
-        Penalty of each block of inputs, with `blocks`.
-    own_coef_ : array with the shape of `coef_`, or dict
-        Coefficients of own inputs, with `own`; zero for all other inputs. They are part of `coef_`,
-        but not of `core_` and `factors_`.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
-
-    See Also
-    --------
-    HOLRRCV : Higher-order low-rank regression with cross-validated penalty and ranks.
-    LRR : Ridge regression with coefficients of low matrix rank.
-    KernelHOLRR : Higher-order low-rank kernel regression.
-
-    References
-    ----------
-    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from holrr import HOLRR
     >>> rng = np.random.default_rng(0)
@@ -799,35 +433,49 @@ class HOLRR(LinearRegressor):
     ((2, 2, 2), (3, 5, 6))
     >>> model.objective_ / model.lower_bound_ < 1.01
     True
+
+    See Also
+    --------
+    HOLRRCV : Higher-order low-rank regression with cross-validated penalty and ranks.
+    LRR : Ridge regression with coefficients of low matrix rank.
+    KernelHOLRR : Higher-order low-rank kernel regression.
+
+    References
+    ----------
+    G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+    rank_: tuple[int, ...]
+    spectra_: list[Array]
+    energy_: float
+
+    _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
         **LINEAR_CONSTRAINTS,
         **MULTILINEAR_CONSTRAINTS,
     }
 
     def __init__(
         self,
-        rank=None,
-        alpha=1.0,
+        rank: Rank = None,
+        alpha: float | Mapping[str, float] = 1.0,
         *,
-        refine=False,
-        subspaces="fitted",
-        fit_intercept=True,
-        loss="squared",
-        missing="raise",
-        output_weight=None,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        blocks=None,
-        own=None,
-        own_alpha=1.0,
-        input_rank=None,
-        input_alpha=1.0,
-        max_iter=100,
-        tol=1e-6,
-    ):
+        refine: bool = False,
+        subspaces: Literal["fitted", "response"] = "fitted",
+        fit_intercept: bool = True,
+        loss: Literal["squared", "huber"] = "squared",
+        missing: Literal["raise", "ignore"] = "raise",
+        output_weight: OutputWeight = None,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        blocks: Blocks = None,
+        own: Own = None,
+        own_alpha: float = 1.0,
+        input_rank: InputRank = None,
+        input_alpha: float = 1.0,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+    ) -> None:
         self.rank = rank
         self.alpha = alpha
         self.refine = refine

@@ -8,25 +8,38 @@ from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from ..annotations import (
+    Blocks,
+    CrossValidation,
+    InputRank,
+    InputShape,
+    MaxRank,
+    OutputWeight,
+    Own,
+    Selection,
+    SimpleSelection,
+)
 from ..base import TensorRegressor, scalar_if_0d
+from ..calls import validates_parameters
 from ..core.approximate import FullRank, MatrixRank, MultilinearRank, Structure
 from ..core.checks import check_finite
 from ..core.input_map import InputDesign
 from ..core.mixture import Mixture
-from ..core.namespace import asarray_like, to_numpy
+from ..core.namespace import Array, asarray_like, to_numpy
 from ..core.output_weights import product_of
 from ..data.arrays import ignores_missing, is_dask, take
 from ..data.output_scale import divide_outputs, divided, multiply_outputs
 from ..data.relabel import relabel, row_labels
 from ..data.unusual import warn_of_unusual
 from ..data.validation import Names, Samples, names_of_moments, validate, validate_inputs
+from ..docstrings import document
 from ..linear import block_parts
 from ..linear.estimators import (
     HOLRR,
@@ -107,7 +120,12 @@ class Search(TensorRegressor):
     """Base class of searches: prediction intervals and baselines of the final model."""
 
     best_estimator_: Any
+    best_params_: dict[str, Any]
+    best_score_: float
+    best_index_: tuple[int, ...]
     cv_results_: dict[str, Any]
+    alphas_: NDArray[Any]
+    alpha_: Any
     _not_in_files = ("_fold_fits",)
     # With metadata routing, groups that are passed to scikit-learn's tools reach `fit`.
     __metadata_request__fit = {"groups": True}  # noqa: RUF012 (scikit-learn's convention)
@@ -119,33 +137,19 @@ class Search(TensorRegressor):
         return found
 
     def predict_interval(
-        self, X: Any, coverage: float = 0.9, kind: str = "entry", *, check_inputs: bool = True
-    ) -> Any:
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        kind: Literal["entry", "pooled", "simultaneous"] = "entry",
+        *,
+        check_inputs: bool = True,
+    ) -> tuple[Any, Any]:
         """Compute prediction intervals, which contain new observations with a given probability.
 
-        An interval is the prediction of the final model plus and minus a quantile of the held-out
-        residuals of the search, scaled by the standard deviation of the prediction. If the fit used
-        only moments (`fit_fold_moments`, or data that are read in blocks), the residuals are
-        assumed to be normal. See docs/intervals.md.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            Inputs, in the format that they had in `fit`.
-        coverage : float, default=0.9
-            Probability that an interval contains a new observation, between 0 and 1.
-        kind : {"entry", "pooled", "simultaneous"}, default="entry"
-            Quantiles of the intervals. "entry" uses a quantile for each output. "pooled" uses one
-            quantile of the scaled residuals of all outputs, which needs fewer samples.
-            "simultaneous" widens the intervals so that all outputs of a sample lie in their
-            intervals at the same time with the given probability.
-        check_inputs : bool, default=True
-            Whether to warn if most of the inputs are unlike the training inputs, as in `predict`.
-
-        Returns
-        -------
-        lower, upper : arrays of shape (n_samples, d1, ..., dp)
-            Ends of the intervals, in the format of `predict`.
+        Return the lower and upper ends, in the format of `predict`. The probability is `coverage`.
+        The quantile of the residuals is that of each output (`kind` "entry"), that of all outputs
+        ("pooled", which needs fewer samples), or that of all outputs of a sample at the same time
+        ("simultaneous"). `holrr.predict_interval` has all details, and also takes pipelines.
         """
         check_is_fitted(self)
         kept = vars(self).get("_intervals")
@@ -169,17 +173,14 @@ class Search(TensorRegressor):
 
     @property
     def null_mse_(self) -> float:
-        """Held-out error of predicting the mean, for comparison with `held_out_mse_`."""
         return self._baseline("null_mse")
 
     @property
     def ridge_mse_(self) -> float:
-        """Cross-fitted error of (kernel) ridge regression on the same folds."""
         return self._baseline("ridge_mse")
 
     @property
     def held_out_mse_(self) -> float:
-        """Cross-fitted error of the choice: each fold is predicted by what the others choose."""
         return self._baseline("held_out_mse")
 
     def _what_is_mixed(self) -> str:
@@ -213,38 +214,12 @@ class Search(TensorRegressor):
             found["text/html"] += f"<p>{escape(mixed)}</p>"
         return found
 
-    def held_out_predictions(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def held_out_predictions(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Predict each sample by fits of the final model to other samples.
 
-        The fits are computed again, to the training samples of the folds of the search. In a fold,
-        a stack has the weights that the other folds determine, as in `held_out_mse_`.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            Inputs that were passed to `fit`.
-        y : array of shape (n_samples, d1, ..., dp)
-            Outputs that were passed to `fit`.
-        sample_weight : array of shape (n_samples,), optional
-            Weights that were passed to `fit`.
-
-        Returns
-        -------
-        array with the shape of y
-            Held-out predictions in double precision, in the format of `predict`. If several folds
-            hold out a sample, its predictions are averaged. Samples without weight and samples that
-            no fold holds out have NaN.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from holrr import RLSCV
-        >>> from holrr.datasets import make_tensor_regression
-        >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
-        >>> model = RLSCV().fit(X, Y)
-        >>> found = model.held_out_predictions(X, Y)
-        >>> bool(np.isclose(((Y - found) ** 2).mean(), -model.best_score_))
-        True
+        The arguments are those of `fit`. In a fold, a stack has the weights that the other folds
+        determine, as in `held_out_mse_`. Predictions are averaged over the folds that hold out a
+        sample, and NaN for samples without weight or fold.
         """
         check_is_fitted(self)
         fits = vars(self).get("_fold_fits")
@@ -374,7 +349,7 @@ class LinearSearch(Search):
     A subclass defines its parameters, the grid of ranks and the structure of a rank.
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+    _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
         **LINEAR_CONSTRAINTS,
         **SEARCH_CONSTRAINTS,
         **INPUT_RANK,
@@ -392,9 +367,15 @@ class LinearSearch(Search):
     own: Any
     n_jobs: int | None
     verbose: Any
-    loss: str = "squared"
-    refine: bool = False
-    alpha_per_output: bool = False
+    loss: str
+
+    n_iter_: int
+    n_dropped_: int
+    robust_weight_: NDArray[Any]
+    input_rank_: Any
+    input_factors_: Any
+    blocks_: dict[Any, NDArray[Any]]
+    block_alphas_: dict[Any, float]
 
     predict_blocks = block_parts.predict_blocks
     score_blocks = block_parts.score_blocks
@@ -411,28 +392,24 @@ class LinearSearch(Search):
         """Return the chosen estimator, unfitted."""
         raise NotImplementedError
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @validates_parameters
     def fit(
         self,
         X: Any,
         y: Any,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        groups: Any = None,
-        sample_dim: Any = None,
-    ) -> Any:
+        groups: ArrayLike | None = None,
+        sample_dim: str | None = None,
+    ) -> Self:
         """Choose penalty and rank by cross-validation, and fit the chosen model to all data.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-            Inputs: a NumPy array, an array of another library that follows the array API standard
-            (PyTorch, CuPy, ...), a DataFrame, an xarray object or a dict of arrays (see
-            docs/inputs.md), or a sparse matrix of SciPy, which stays sparse (see docs/sparse.md).
-            Memory maps, HDF5, Zarr and Dask arrays are read in blocks (see docs/streaming.md).
-            Cells of arrays with modes and of labelled arrays that are NaN in every sample, such as
-            land in a field of the sea, are left out of the model: their coefficients are NaN, and
-            `predict` ignores their values.
+            Inputs: an array of any array library, a DataFrame, an xarray object, a dict of arrays
+            or a sparse matrix (see docs/inputs.md). Data on disk and Dask arrays are read in blocks
+            (see docs/streaming.md). Cells of maps that are NaN in every sample are left out.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
@@ -440,13 +417,7 @@ class LinearSearch(Search):
         groups : array of shape (n_samples,), optional
             Group labels of the samples, for splitters such as ``GroupKFold``.
         sample_dim : str, optional
-            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
-            share. If they share several, it is the first one, which must be the same in both.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+            Sample dimension of xarray objects. By default, the first one that `X` and `y` share.
         """
         data, names = validate(self, X, y, sample_weight, groups=groups, sample_dim=sample_dim)
         options = replace(self._options(data), groups=groups)
@@ -471,32 +442,18 @@ class LinearSearch(Search):
         self._assign_search(found, names, plan, chosen, scale, ready, error, **details)
         return self._label_rows(X, y)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_fold_moments(self, moments: Sequence[Moments]) -> Any:
-        """Cross-validate and fit the model from the moments of disjoint folds.
+    @validates_parameters
+    def fit_fold_moments(self, moments: Sequence[Moments]) -> Self:
+        """Cross-validate and fit the model from the moments of at least two disjoint folds.
 
-        A stream or a cluster adds each sample to the moments of one fold and need not keep the
-        data. The parameter `cv` is not used. See docs/streaming.md.
-
-        Parameters
-        ----------
-        moments : sequence of Moments
-            Moments of each fold, at least two.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        A stream or a cluster need not keep the data, see docs/streaming.md. `cv` is not used.
 
         Examples
         --------
         >>> from holrr import RLSCV, Moments
-        >>> from holrr.datasets import make_tensor_regression
-        >>> X, Y = make_tensor_regression(60, 4, (3, 2), rank=2, snr=1, random_state=0)
-        >>> folds = [Moments.from_arrays(X[k::3], Y[k::3]) for k in range(3)]
-        >>> model = RLSCV(alphas=[0.1, 1.0, 10.0]).fit_fold_moments(folds)
-        >>> RLSCV.from_fold_moments(folds, alphas=[0.1, 1.0, 10.0]).alpha_ == model.alpha_
-        True
+        >>> folds = [Moments.from_arrays([[0.0], [1.0]], [0.0, 1.0 + k]) for k in range(3)]
+        >>> RLSCV(alphas=[0.1, 1.0]).fit_fold_moments(folds).alpha_
+        0.1
         """
         refuse_output_weight(self.output_weight, "moments")
         refuse_huber(self.loss, "moments")
@@ -515,24 +472,6 @@ class LinearSearch(Search):
         found, chosen = self._search_source(source, plan, options, known)
         found = found if known is None else expand_found(found, known)
         return self._assign_search(found, names, plan, chosen, scale)
-
-    @classmethod
-    def from_fold_moments(cls, moments: Sequence[Moments], **parameters: Any) -> Any:
-        """Create an estimator with the given parameters, and fit it by `fit_fold_moments`.
-
-        Parameters
-        ----------
-        moments : sequence of Moments
-            Moments of each fold, at least two.
-        parameters : dict
-            Parameters of the estimator.
-
-        Returns
-        -------
-        estimator
-            The fitted estimator.
-        """
-        return cls(**parameters).fit_fold_moments(moments)
 
     # ------------------------------------------------------------ steps
 
@@ -744,7 +683,7 @@ class LinearSearch(Search):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             fit_intercept=self.fit_intercept,
-            by_output=self.alpha_per_output,
+            by_output=getattr(self, "alpha_per_output", False),
         )
         check_search(options)
         return options
@@ -820,157 +759,13 @@ class LinearSearch(Search):
         return self._assign(fit, names, **attributes)
 
 
+@document
 class RLSCV(LinearSearch):
     """Ridge regression for tensor outputs with cross-validated penalty.
 
     One decomposition of each training fold gives the exact held-out errors of all penalties,
     without refitting. See docs/model_selection.md.
 
-    Parameters
-    ----------
-    alphas : array of shape (n_alphas,), float or None, default=None
-        Penalties to try, at least 0 and all different, in any order. By default, the search tries
-        thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X``
-        (over min(n_samples, n_features) eigenvalues; of the centred inputs if an intercept is
-        fitted). It extends this grid while the error decreases towards an end, and then adds one
-        penalty on each side of the best one.
-    cv : int, splitter or iterable, default=5
-        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
-        indices.
-    selection : {"min", "1se"} or callable, default="min"
-        How to choose the penalty. "min" chooses the penalty with the least error, and "1se" the
-        largest penalty within one standard error of the least error. A callable takes `cv_results_`
-        and returns an index into ``mean_mse``.
-    alpha_per_output : bool, default=False
-        Whether to choose a penalty for each output by its own held-out error, among the penalties
-        that the search for a common penalty tries. It needs ``selection="min"`` and complete
-        outputs, and cannot be combined with `blocks`.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The intercept is not penalised.
-    loss : {"squared", "huber"}, default="squared"
-        Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
-        get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
-    missing : {"raise", "ignore"}, default="raise"
-        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
-        leaves missing values out of fits and held-out errors, which are exact for every penalty.
-        See docs/missing.md.
-    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in fits, held-out errors and `score`. A list has one vector of
-        weights, or None, for each output mode. An array must be the product of such vectors. A
-        DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
-        also have zeros that are not such a product: the fits leave outputs of weight zero out as if
-        they had never been observed. See docs/missing.md.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    blocks : str, dict, list or None, default=None
-        Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
-        columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
-        "auto" (`HOLRR` describes these forms). Equal penalties are also candidates. A block that
-        does not lower the error gets an infinite penalty, which leaves it out. See docs/blocks.md.
-    own : str, list, array of bool, or None, default=None
-        Own inputs of each output, which get separate coefficients. An own input has the same label
-        as the output along a mode that `X` and `y` share, such as the station. Pass the name of the
-        shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
-        arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
-        several shared modes, the search tries every combination of them (the same station, the same
-        variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
-        diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
-        without own inputs is always a candidate. See docs/own_inputs.md.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
-        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
-        with all directions as one candidate. With outputs that are missing in some samples, "auto"
-        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
-        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
-        the blocks to ranks. See docs/inputs.md.
-    n_jobs : int or None, default=None
-        Number of folds that run in parallel, each with a share of the threads. By default, as many
-        folds run in parallel as the linear algebra library has threads.
-    verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-
-    Attributes
-    ----------
-    alpha_ : float, or array of shape (d1, ..., dp)
-        Chosen penalty. With `alpha_per_output`, the chosen penalty of each output.
-    best_estimator_ : RLS
-        Final model, fitted to all data.
-    cv_results_ : dict
-        Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_alphas,), are the mean and
-        the standard deviation of the mean squared error over the folds, and ``fold_mse``, of shape
-        (n_folds, n_alphas), is the error of each fold. `HOLRRCV` describes the other entries.
-    alphas_ : array of shape (n_alphas,)
-        Penalties that the search tried.
-    best_index_ : tuple of int
-        Index of the best penalty in the error surface.
-    best_score_ : float
-        Score of the best single model: minus its held-out error.
-    best_params_ : dict
-        Penalty ("alpha") of the best single model.
-    held_out_mse_ : float
-        Held-out error of the final model.
-    null_mse_ : float
-        Held-out error of predicting the mean, for comparison.
-    ridge_mse_ : float
-        Least held-out error of ridge regression on the same folds, for comparison.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from held-out residuals. See
-        docs/intervals.md.
-    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients, computed on access. If `X` has modes, the shape is
-        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    tucker_ : Tucker
-        Coefficients of the final model in Tucker form.
-    n_parameters_ : int
-        Number of free parameters of the coefficients of the final model, without the intercept.
-    n_iter_ : int
-        Number of iterations of a fit with missing outputs, with ``missing="ignore"``.
-    n_dropped_ : int
-        Number of samples without any observed output, with ``missing="ignore"``.
-    robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
-        with these weights times `sample_weight`.
-    input_rank_ : tuple of int, or dict
-        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
-    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
-        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
-    blocks_ : dict
-        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
-    block_alphas_ : dict
-        Penalty of each block of inputs, with `blocks`; infinite for a block that is left out. The
-        penalties are multiples of `alpha_`.
-    own_coef_ : array with the shape of `coef_`, or dict
-        Coefficients of own inputs, zero for all other inputs. Available if the search chose own
-        inputs.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
-
-    See Also
-    --------
-    RLS : Ridge regression with a given penalty.
-    HOLRRCV : Search over penalties and multilinear ranks.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from holrr.model_selection import RLSCV
     >>> rng = np.random.default_rng(0)
@@ -980,9 +775,17 @@ class RLSCV(LinearSearch):
     >>> model.alpha_, model.cv_results_["mean_mse"].round(2)
     (1.0, array([1.16, 1.16, 1.68]))
     >>> low, high = model.predict_interval(X, coverage=0.9)
+    >>> held_out = model.held_out_predictions(X, Y)
+
+    See Also
+    --------
+    RLS : Ridge regression with a given penalty.
+    HOLRRCV : Search over penalties and multilinear ranks.
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+    best_estimator_: RLS
+
+    _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
         **LINEAR_CONSTRAINTS,
         **SEARCH_CONSTRAINTS,
         **INPUT_RANK,
@@ -994,24 +797,24 @@ class RLSCV(LinearSearch):
 
     def __init__(
         self,
-        alphas=None,
-        cv=5,
+        alphas: ArrayLike | None = None,
+        cv: CrossValidation = 5,
         *,
-        selection="min",
-        alpha_per_output=False,
-        fit_intercept=True,
-        loss="squared",
-        missing="raise",
-        output_weight=None,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        blocks=None,
-        own=None,
-        input_rank="auto",
-        n_jobs=None,
-        verbose=False,
-    ):
+        selection: SimpleSelection = "min",
+        alpha_per_output: bool = False,
+        fit_intercept: bool = True,
+        loss: Literal["squared", "huber"] = "squared",
+        missing: Literal["raise", "ignore"] = "raise",
+        output_weight: OutputWeight = None,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        blocks: Blocks = None,
+        own: Own = None,
+        input_rank: InputRank = "auto",
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
         self.alphas = alphas
         self.cv = cv
         self.selection = selection
@@ -1039,184 +842,13 @@ class RLSCV(LinearSearch):
         return RLS(alpha=alpha, **shared_parameters(self, RLS))
 
 
+@document
 class LRRCV(LinearSearch):
     """Low-rank regression for tensor outputs with cross-validated penalty and rank.
 
     The search computes the exact held-out errors of all ranks and penalties without refitting. They
     equal the errors of `HOLRRCV` at full output ranks. See docs/model_selection.md.
 
-    Parameters
-    ----------
-    alphas : array of shape (n_alphas,), float or None, default=None
-        Penalties to try, at least 0 and all different, in any order. By default, the search tries
-        thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X``
-        (over min(n_samples, n_features) eigenvalues; of the centred inputs if an intercept is
-        fitted). It extends this grid while the error decreases towards an end, and then adds one
-        penalty on each side of the best one.
-    cv : int, splitter or iterable, default=5
-        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
-        indices.
-    max_rank : int or None, default=None
-        Largest rank to try.
-    selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
-        How to choose the final model from the held-out errors.
-
-        - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
-          smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
-          determine the weights, and the mixture is one model. With `max_rank`, the stack
-          mixes ranks at one penalty, so that its rank stays within these bounds. See
-          docs/model_selection.md.
-        - "min" chooses the single model with the least error.
-        - "1se" chooses the model with the fewest parameters among those within one standard error
-          of the least error. Ties are broken in favour of the largest penalty.
-        - A callable takes `cv_results_` and returns an index into the error surface.
-        - "auto" is "stack".
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The intercept is not penalised.
-    loss : {"squared", "huber"}, default="squared"
-        Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
-        get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
-    missing : {"raise", "ignore"}, default="raise"
-        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
-        leaves missing values out of fits and held-out errors. With missing values the error surface
-        is an approximation, which is exact at the chosen model. See docs/missing.md.
-    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in fits, held-out errors and `score`. A list has one vector of
-        weights, or None, for each output mode. An array must be the product of such vectors. A
-        DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
-        also have zeros that are not such a product: the fits leave outputs of weight zero out as if
-        they had never been observed. See docs/missing.md.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    blocks : str, dict, list or None, default=None
-        Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
-        columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
-        "auto" (`HOLRR` describes these forms). The search finds the ratios of the penalties that
-        give the least held-out error of ridge regression, and scales them by each of `alphas`.
-        Equal penalties are also candidates. A block that does not lower the error gets an infinite
-        penalty, which leaves it out. See docs/blocks.md.
-    own : str, list, array of bool, or None, default=None
-        Own inputs of each output, which get separate coefficients. An own input has the same label
-        as the output along a mode that `X` and `y` share, such as the station. Pass the name of the
-        shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
-        arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
-        several shared modes, the search tries every combination of them (the same station, the same
-        variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
-        diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
-        without own inputs is always a candidate. See docs/own_inputs.md.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
-        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
-        with all directions as one candidate. With outputs that are missing in some samples, "auto"
-        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
-        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
-        the blocks to ranks. See docs/inputs.md.
-    n_jobs : int or None, default=None
-        Number of folds that run in parallel, each with a share of the threads. By default, as many
-        folds run in parallel as the linear algebra library has threads.
-    verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-
-    Attributes
-    ----------
-    rank_ : int
-        Rank of the final model. A stack that includes ridge regression has full rank.
-    best_estimator_ : LRR
-        Final model, fitted to all data.
-    cv_results_ : dict
-        Results of the search: ``mean_mse`` and ``std_mse``, of shape (n_alphas, R0), are the mean
-        and the standard deviation of the mean squared error over the folds, and ``fold_mse``, of
-        shape (n_folds, n_alphas, R0), is the error of each fold. `HOLRRCV` describes the other
-        entries.
-    alphas_ : array of shape (n_alphas,)
-        Penalties that the search tried.
-    held_out_mse_ : float
-        Held-out error of the final model. The held-out error of a stack is cross-fitted: the
-        weights for each fold come from the other folds.
-    null_mse_ : float
-        Held-out error of predicting the mean, for comparison.
-    ridge_mse_ : float
-        Least held-out error of ridge regression on the same folds, for comparison.
-    stack_ranks_ : list of tuples
-        Ranks of the models of a stack, in order of decreasing weight; None for ridge regression.
-    stack_alphas_ : array of shape (n_models,)
-        Penalties of the models of a stack.
-    stack_weights_ : array of shape (n_models,)
-        Weights of the models of a stack. One minus their sum is the weight of the mean.
-    best_index_ : tuple of int
-        Index of the best single model in the error surface. The best single model is the choice of
-        `selection`; for a stack, the model with the least error.
-    best_score_ : float
-        Score of the best single model: minus its held-out error.
-    best_params_ : dict
-        Penalty ("alpha") and rank ("rank") of the best single model.
-    alpha_ : float
-        Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from held-out residuals. See
-        docs/intervals.md.
-    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients, computed on access. If `X` has modes, the shape is
-        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    tucker_ : Tucker
-        Coefficients of the final model in Tucker form.
-    core_ : array of shape (R, d1, ..., dp)
-        Outputs for each of the R latent inputs.
-    factors_ : list of p + 1 arrays
-        Factors of the Tucker form: the map from inputs to latent inputs, of shape (n_features, R),
-        then identity matrices.
-    spectra_ : list of p + 1 arrays
-        Squared singular values of the whitened data. Only the entry of the input mode is not empty.
-    n_parameters_ : int
-        Number of free parameters of the coefficients of the final model, without the intercept.
-    n_iter_ : int
-        Number of iterations of a fit with missing outputs, with ``missing="ignore"``.
-    n_dropped_ : int
-        Number of samples without any observed output, with ``missing="ignore"``.
-    robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
-        with these weights times `sample_weight`.
-    input_rank_ : tuple of int, or dict
-        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
-    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
-        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
-    blocks_ : dict
-        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
-    block_alphas_ : dict
-        Penalty of each block of inputs, with `blocks`; infinite for a block that is left out. The
-        penalties are multiples of `alpha_`.
-    own_coef_ : array with the shape of `coef_`, or dict
-        Coefficients of own inputs, zero for all other inputs. Available if the search chose own
-        inputs.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
-
-    See Also
-    --------
-    LRR : Low-rank regression with given penalty and rank.
-    HOLRRCV : Search over penalties and multilinear ranks.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from holrr.model_selection import LRRCV
     >>> rng = np.random.default_rng(0)
@@ -1226,28 +858,42 @@ class LRRCV(LinearSearch):
     >>> model.best_params_["rank"], model.cv_results_["mean_mse"].shape
     (2, (4, 6))
     >>> low, high = model.predict_interval(X, coverage=0.9)
+    >>> held_out = model.held_out_predictions(X, Y)
+
+    See Also
+    --------
+    LRR : Low-rank regression with given penalty and rank.
+    HOLRRCV : Search over penalties and multilinear ranks.
     """
+
+    best_estimator_: LRR
+    rank_: int
+    choice_: str
+    stack_weights_: NDArray[Any]
+    stack_ranks_: list[tuple[int, ...] | None]
+    stack_alphas_: list[Any]
+    spectra_: list[Array]
 
     def __init__(
         self,
-        alphas=None,
-        cv=5,
+        alphas: ArrayLike | None = None,
+        cv: CrossValidation = 5,
         *,
-        max_rank=None,
-        selection="auto",
-        fit_intercept=True,
-        loss="squared",
-        missing="raise",
-        output_weight=None,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        blocks=None,
-        own=None,
-        input_rank="auto",
-        n_jobs=None,
-        verbose=False,
-    ):
+        max_rank: int | None = None,
+        selection: Selection = "auto",
+        fit_intercept: bool = True,
+        loss: Literal["squared", "huber"] = "squared",
+        missing: Literal["raise", "ignore"] = "raise",
+        output_weight: OutputWeight = None,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        blocks: Blocks = None,
+        own: Own = None,
+        input_rank: InputRank = "auto",
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
         self.alphas = alphas
         self.cv = cv
         self.max_rank = max_rank
@@ -1275,249 +921,43 @@ class LRRCV(LinearSearch):
         return LRR(rank=rank, alpha=alpha, **shared_parameters(self, LRR))
 
 
+@document
 class HOLRRCV(LinearSearch):
     """Higher-order low-rank regression with cross-validated penalty and ranks.
 
     The search computes the exact held-out error of *every* multilinear rank and penalty without
-    refitting. See docs/model_selection.md.
+    refitting. Predictions have the labels of tables and of xarray. See docs/model_selection.md.
 
-    Parameters
-    ----------
-    alphas : array of shape (n_alphas,), float or None, default=None
-        Penalties to try, at least 0 and all different, in any order. By default, the search tries
-        thirteen penalties in half decades, from 1e-4 to 1e2 times the mean eigenvalue of ``X'X``
-        (over min(n_samples, n_features) eigenvalues; of the centred inputs if an intercept is
-        fitted). It extends this grid while the error decreases towards an end, and then adds one
-        penalty on each side of the best one.
-    cv : int, splitter or iterable, default=5
-        Number of folds, a splitter of scikit-learn, or an iterable of pairs of training and test
-        indices.
-    max_rank : int, tuple or None, default=None
-        Largest rank to try, either one int for all modes or a tuple ``(R0, ..., Rp)`` with the
-        input mode first.
-    selection : {"auto", "stack", "min", "1se"} or callable, default="auto"
-        How to choose the final model from the held-out errors.
-
-        - "stack" mixes about twenty models: several ranks at the best penalty, the best rank at a
-          smaller and at a larger penalty, ridge regression, and the mean. The held-out errors
-          determine the weights, and the mixture is one model. With `max_rank`, the stack
-          mixes ranks at one penalty, so that its rank stays within these bounds. See
-          docs/model_selection.md.
-        - "min" chooses the single model with the least error.
-        - "1se" chooses the model with the fewest parameters among those within one standard error
-          of the least error. Ties are broken in favour of the largest penalty.
-        - A callable takes `cv_results_` and returns an index into the error surface.
-        - "auto" is "stack", or "min" with ``refine=True``.
-    refine : bool, default=False
-        Whether to refine the final fit by alternating least squares. The held-out errors are those
-        of the fits before refinement. Refined fits cannot be stacked, so the search chooses a
-        single rank.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The intercept is not penalised.
-    loss : {"squared", "huber"}, default="squared"
-        Loss of the fits. "huber" is a robust search: samples that the other samples do not predict
-        get smaller weights, which are the same in all fits and held-out errors. See docs/robust.md.
-    missing : {"raise", "ignore"}, default="raise"
-        How to handle missing values (NaN or masked entries) in y. "raise" raises an error. "ignore"
-        leaves missing values out of fits and held-out errors. With missing values the error surface
-        is an approximation, which is exact at the chosen model. See docs/missing.md.
-    output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None
-        Weights of the outputs in fits, held-out errors and `score`. A list has one vector of
-        weights, or None, for each output mode. An array must be the product of such vectors. A
-        DataArray weights the modes that are its dimensions. With ``missing="ignore"``, an array may
-        also have zeros that are not such a product: the fits leave outputs of weight zero out as if
-        they had never been observed. See docs/missing.md.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    blocks : str, dict, list or None, default=None
-        Blocks of inputs, whose penalties are chosen: a dict from the name of each block to its
-        columns, the label of the block of each column, the name of a mode of `X`, "prefix" or
-        "auto" (`HOLRR` describes these forms). The search finds the ratios of the penalties that
-        give the least held-out error of ridge regression, and scales them by each of `alphas`.
-        Equal penalties are also candidates. A block that does not lower the error gets an infinite
-        penalty, which leaves it out. See docs/blocks.md.
-    own : str, list, array of bool, or None, default=None
-        Own inputs of each output, which get separate coefficients. An own input has the same label
-        as the output along a mode that `X` and `y` share, such as the station. Pass the name of the
-        shared mode, a list of names, or "auto" for all modes whose names and coordinates agree; for
-        arrays without names, pass pairs of positions or a boolean array as for `HOLRR`. With
-        several shared modes, the search tries every combination of them (the same station, the same
-        variable, both) and eleven penalties in half decades, from 1e-3 to 1e2 times the mean
-        diagonal entry of ``X'X`` (of the centred inputs if an intercept is fitted). The model
-        without own inputs is always a candidate. See docs/own_inputs.md.
-    input_rank : "auto", int, tuple, dict or None, default="auto"
-        Number of directions to keep of each mode of `X`, for inputs of shape
-        (n_samples, m1, ..., mq). "auto" searches for these ranks and for the penalty that
-        determines the directions (`input_alpha` of the estimator) if `X` has at least two modes,
-        with all directions as one candidate. With outputs that are missing in some samples, "auto"
-        keeps all directions. A tuple has the form ``(r1, ..., rq)``, an int is used for every mode,
-        and None keeps all directions. For several blocks of inputs, pass a dict from the names of
-        the blocks to ranks. See docs/inputs.md.
-    n_jobs : int or None, default=None
-        Number of folds that run in parallel, each with a share of the threads. By default, as many
-        folds run in parallel as the linear algebra library has threads.
-    verbose : bool, default=False
-        Whether to show a progress bar, which needs ``pip install "holrr[progress]"``.
-
-    Attributes
-    ----------
-    rank_ : tuple of int
-        Multilinear rank of the final model, which is the shape of `core_`. A stack that includes
-        ridge regression has full rank.
-    best_estimator_ : HOLRR
-        Final model, fitted to all data.
-    cv_results_ : dict
-        Results of the search:
-
-        - ``mean_mse`` and ``std_mse``, of shape (n_alphas, R0, ..., Rp): mean and standard
-          deviation over the folds of the mean squared error of each fold, over its (weighted)
-          samples and all outputs;
-        - ``fold_mse``, of shape (n_folds, n_alphas, R0, ..., Rp): the mean squared error of each
-          fold;
-        - ``alphas``, and ``n_parameters``, of shape (R0, ..., Rp);
-        - ``null_mse``, ``ridge_mse`` and ``held_out_mse``: the values of the attributes;
-        - in large searches: NaN at penalties that are far from the best one;
-        - with `output_weight`: ``unweighted_mse``, the held-out error of the choice with equal
-          weights of all outputs;
-        - with missing outputs: ``fitted_index`` and ``fitted_mse``, the candidates that were fitted
-          to the observed entries of every fold, and their exact held-out errors;
-        - with `blocks` or `own` and complete outputs: the surfaces have a first axis of candidates.
-          ``block_ratios``, of shape (n_candidates, n_blocks), has the penalties of the blocks
-          divided by the common penalty. ``block_path_alphas`` and ``block_path_mse`` have the
-          penalties of blocks that were tried, and their errors in ridge regression. ``own`` and
-          ``own_alphas`` have the modes and the penalties of own inputs.
-    alphas_ : array of shape (n_alphas,)
-        Penalties that the search tried.
-    held_out_mse_ : float
-        Held-out error of the final model (before refinement, with ``refine=True``). The held-out
-        error of a stack is cross-fitted: the weights for each fold come from the other folds.
-    null_mse_ : float
-        Held-out error of predicting the mean, for comparison.
-    ridge_mse_ : float
-        Least held-out error of ridge regression on the same folds, for comparison.
-    stack_ranks_ : list of tuples
-        Ranks of the models of a stack, in order of decreasing weight; None for ridge regression.
-    stack_alphas_ : array of shape (n_models,)
-        Penalties of the models of a stack.
-    stack_weights_ : array of shape (n_models,)
-        Weights of the models of a stack. One minus their sum is the weight of the mean.
-    best_index_ : tuple of int
-        Index of the best single model in the error surface. The best single model is the choice of
-        `selection`; for a stack, the model with the least error.
-    best_score_ : float
-        Score of the best single model: minus its held-out error.
-    best_params_ : dict
-        Penalty ("alpha") and rank ("rank") of the best single model.
-    alpha_ : float
-        Penalty of the best single model. A stack can also mix a smaller and a larger penalty.
-    noise_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Standard deviation of the noise of each output, from held-out residuals. See
-        docs/intervals.md.
-    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients, computed on access. If `X` has modes, the shape is
-        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    tucker_ : Tucker
-        Coefficients of the final model in Tucker form.
-    core_ : array of shape (R0, ..., Rp)
-        Core of the Tucker form of the coefficients.
-    factors_ : list of p + 1 arrays of shape (d_i, R_i)
-        Factors of the Tucker form, input mode first. ``(core_, factors_)`` is a Tucker tensor in
-        the format of TensorLy. The output factors have orthonormal columns.
-    spectra_ : list of p + 1 arrays
-        Leading squared singular values of each unfolding of the whitened data, input mode first.
-    n_parameters_ : int
-        Number of free parameters of the coefficients of the final model, without the intercept.
-    n_iter_ : int
-        Number of iterations, including the spectral fit.
-    n_dropped_ : int
-        Number of samples without any observed output, with ``missing="ignore"``.
-    robust_weight_ : array of shape (n_samples,)
-        Weight of each sample, between 0 and 1, with ``loss="huber"``. The fit has the squared loss
-        with these weights times `sample_weight`.
-    input_rank_ : tuple of int, or dict
-        Number of directions of each mode of `X` that the fit keeps. Available if `X` has modes.
-    input_factors_ : list of q arrays of shape (m_k, r_k), or dict
-        Orthonormal bases of the directions of each mode of `X`, with `input_rank`.
-    blocks_ : dict
-        Positions of the columns of each block of inputs, by the name of the block, with `blocks`.
-    block_alphas_ : dict
-        Penalty of each block of inputs, with `blocks`; infinite for a block that is left out. The
-        penalties are multiples of `alpha_`.
-    own_coef_ : array with the shape of `coef_`, or dict
-        Coefficients of own inputs, zero for all other inputs. Available if the search chose own
-        inputs.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+    >>> from holrr import HOLRRCV
+    >>> from holrr.datasets import make_tensor_regression
+    >>> X, Y = make_tensor_regression(200, 8, (6, 7), rank=(3, 2, 3), snr=2.0, random_state=0)
+    >>> model = HOLRRCV().fit(X, Y)
+    >>> model.best_params_["rank"], model.cv_results_["mean_mse"].shape
+    ((3, 2, 3), (15, 8, 6, 7))
+    >>> model.held_out_mse_ < model.ridge_mse_ < model.null_mse_
+    True
+    >>> low, high = model.predict_interval(X, coverage=0.9)
+    >>> held_out = model.held_out_predictions(X, Y)
 
     See Also
     --------
     HOLRR : Higher-order low-rank regression with given penalty and ranks.
     KernelHOLRRCV : Search over kernels, penalties and ranks.
 
-    Notes
-    -----
-    The fits of all ranks are leading blocks of one core, so that their errors are cumulative sums.
-    A fold and a penalty cost about as much as one fit, for any number of ranks.
-
-    Entry ``[a, i, j, ...]`` of the error surface belongs to ``alphas_[a]`` and the rank
-    ``(i + 1, j + 1, ...)``. The largest rank of a mode is its size or the product of the other
-    sizes, since larger ranks give the same model. The largest rank of the input mode is the largest
-    that a training fold supports. A fold that supports fewer directions has the same error for all
-    larger ranks.
-
-    If the folds partition the data, the search computes the moments of each fold in one pass, and
-    merges the moments of the other folds into training moments. `fit_fold_moments` starts from such
-    moments.
-
-    ``alpha_ == alphas_[best_index_[0]]`` and ``best_score_ == -mean_mse[best_index_]``. With an
-    axis of candidates (see `cv_results_`), the penalty is the second index. There is one exception:
-    with ``selection="min"``, if the memory budget caps the ranks and ridge regression has a lower
-    error, the search chooses ridge regression. `alpha_` and `held_out_mse_` are then those of ridge
-    regression.
-
     References
     ----------
     G. Rabusseau, H. Kadri (2016). Higher-order low-rank regression. arXiv:1602.06863.
-
-    Examples
-    --------
-    >>> from holrr.datasets import make_tensor_regression
-    >>> from holrr.model_selection import HOLRRCV
-    >>> X, Y = make_tensor_regression(
-    ...     200, n_features=8, output_shape=(6, 7), rank=(3, 2, 3), snr=2.0, random_state=0
-    ... )
-    >>> model = HOLRRCV().fit(X, Y)
-    >>> model.best_params_["rank"], model.cv_results_["mean_mse"].shape
-    ((3, 2, 3), (15, 8, 6, 7))
-    >>> model.held_out_mse_ < model.ridge_mse_ < model.null_mse_
-    True
-
-    Choose the best single model in place of a stack:
-
-    >>> HOLRRCV(selection="min").fit(X, Y).rank_
-    (3, 2, 3)
-    >>> low, high = model.predict_interval(X, coverage=0.9)
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+    best_estimator_: HOLRR
+    rank_: tuple[int, ...]
+    choice_: str
+    stack_weights_: NDArray[Any]
+    stack_ranks_: list[tuple[int, ...] | None]
+    stack_alphas_: list[Any]
+    spectra_: list[Array]
+
+    _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
         **LINEAR_CONSTRAINTS,
         **SEARCH_CONSTRAINTS,
         **INPUT_RANK,
@@ -1526,25 +966,25 @@ class HOLRRCV(LinearSearch):
 
     def __init__(
         self,
-        alphas=None,
-        cv=5,
+        alphas: ArrayLike | None = None,
+        cv: CrossValidation = 5,
         *,
-        max_rank=None,
-        selection="auto",
-        refine=False,
-        fit_intercept=True,
-        loss="squared",
-        missing="raise",
-        output_weight=None,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        blocks=None,
-        own=None,
-        input_rank="auto",
-        n_jobs=None,
-        verbose=False,
-    ):
+        max_rank: MaxRank = None,
+        selection: Selection = "auto",
+        refine: bool = False,
+        fit_intercept: bool = True,
+        loss: Literal["squared", "huber"] = "squared",
+        missing: Literal["raise", "ignore"] = "raise",
+        output_weight: OutputWeight = None,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        blocks: Blocks = None,
+        own: Own = None,
+        input_rank: InputRank = "auto",
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
         self.alphas = alphas
         self.cv = cv
         self.max_rank = max_rank
@@ -1752,12 +1192,13 @@ def resolve_selection(estimator: Any) -> Any:
     selection = estimator.selection
     if callable(selection) or selection not in ("auto", "stack"):
         return selection
-    if selection == "stack" and estimator.refine:
+    refines = getattr(estimator, "refine", False)
+    if selection == "stack" and refines:
         raise ValueError(
             "selection='stack' cannot be combined with refine=True, since refined fits of several "
             "ranks cannot be mixed. Use selection='min', or refine=False."
         )
-    return "min" if estimator.refine else "stack"
+    return "min" if refines else "stack"
 
 
 @dataclass(frozen=True, eq=False)

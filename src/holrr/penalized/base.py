@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from numpy.typing import ArrayLike
 
 from ..base import TensorRegressor
+from ..calls import validates_parameters
 from ..core.fit import Fit, intercept_of, scaled_alpha
 from ..core.namespace import namespace_of
 from ..core.spectral import (
@@ -39,6 +40,13 @@ class PenalizedRegressor(TensorRegressor):
     alpha: float = 0.0
     fit_intercept: bool
 
+    rank_: tuple[int, ...]
+    objective_: float
+    lower_bound_: float
+    n_iter_: int
+    solver_: str
+    moments_: Moments
+
     @abstractmethod
     def _solve(self, problem: Spectral, x_unit: float, y_unit: float) -> tuple[Fit, dict[str, Any]]:
         """Solve a problem of scaled data; return the fit and attributes in the user's units."""
@@ -46,30 +54,29 @@ class PenalizedRegressor(TensorRegressor):
     def _check_shape(self, n_features: int, output_shape: tuple[int, ...]) -> None:
         """Raise an error if parameters are not valid for data of this shape."""
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, sample_dim: Any = None) -> Any:
+    @validates_parameters
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sample_dim: str | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Inputs: a NumPy array, an array of another library that follows the array API standard
-            (PyTorch, CuPy, ...), a DataFrame or an xarray object. Memory maps, HDF5, Zarr and Dask
-            arrays are read in blocks (see docs/streaming.md). Cells of arrays with modes and of
-            labelled arrays that are NaN in every sample, such as land in a field of the sea, are
-            left out of the model: their coefficients are NaN, and `predict` ignores their values.
+            Inputs: an array of any array library, a DataFrame or an xarray object. Data on disk and
+            Dask arrays are read in blocks (see docs/streaming.md). Cells of maps that are NaN in
+            every sample are left out of the model: their coefficients are NaN.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the squared error.
         sample_dim : str, optional
-            Sample dimension of xarray objects. By default, it is the dimension that `X` and `y`
-            share. If they share several, it is the first one, which must be the same in both.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+            Sample dimension of xarray objects. By default, the first one that `X` and `y` share.
         """
         data, names = validate(self, X, y, sample_weight, sample_dim=sample_dim)
         data, scale = divide_outputs(self, data, names.labels)
@@ -100,16 +107,16 @@ class PenalizedRegressor(TensorRegressor):
         fit = multiply_outputs(self, fit.to_device_of(data.X), scale, names.labels)
         return self._assign(fit, names, **attributes)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @validates_parameters
     def partial_fit(
         self,
         X: Any,
         y: Any,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         *,
         decay: float = 1.0,
-        sample_dim: Any = None,
-    ) -> Any:
+        sample_dim: str | None = None,
+    ) -> Self:
         """Add a batch of samples, and fit the model to all batches.
 
         The estimator keeps the data as moments. `fit` keeps no moments: after `fit`, `partial_fit`
@@ -146,8 +153,8 @@ class PenalizedRegressor(TensorRegressor):
         data, names, seen = check_batch(self, X, y, sample_weight, decay, sample_dim)
         return self._fit_raw_moments(add_batch(data, seen, names, False), names)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_moments(self, moments: Moments) -> Any:
+    @validates_parameters
+    def fit_moments(self, moments: Moments) -> Self:
         """Fit the model to moments of the data.
 
         Parameters

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ..annotations import InputShape, RandomState, Rank
 from ..core.approximate import Approximation, check_rank, hosvd
 from ..core.fit import Fit
 from ..core.spectral import Spectral
 from ..core.tensor import Tucker
 from ..core.warn import warn
 from ..data.output_scale import SCALE_CONSTRAINT
+from ..docstrings import document
 from ..linear.estimators import DATA_CONSTRAINTS
 from ..progress import status_line
 from .alternating import Descent, alternate, random_start
@@ -35,6 +38,7 @@ def least_squares(Z: Tucker, problem: ScaledProblem) -> Tucker:
     return Tucker(Z.core, (first / problem.s[:, None], *others))
 
 
+@document
 class MLMTNC(PenalizedRegressor):
     r"""Multilinear multitask learning with a non-convex penalty (MLMT-NC).
 
@@ -49,92 +53,6 @@ class MLMTNC(PenalizedRegressor):
     for each mode. The solver alternates exact minimisations over the core and each factor, so that
     the objective never increases. See docs/trace_norm_and_mlmtnc.md.
 
-    Parameters
-    ----------
-    rank : int, float, tuple or None, default=None
-        Shape of the core. An int is used for every mode, capped at the size of the mode. A float in
-        (0, 1) selects, for each mode, the smallest rank that keeps this share of the squared norm
-        of the whitened data. A tuple ``(R0, ..., Rp)`` has one such entry for each mode, input mode
-        first. None is full rank.
-    beta : float, default=1.0
-        Penalty on the squared norms of the core and the factors, above 0.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The intercept is not penalised.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    init : {"holrr", "random"}, default="holrr"
-        Start of the first descent: the HOLRR solution, or random values as in the original method.
-    n_init : int, default=1
-        Number of descents, of which the best is kept. All descents after the first start at random.
-    verbose : bool, int or "rich", default=False
-        Whether to print the progress of the solver. "rich" updates a single line and needs
-        ``pip install "holrr[progress]"``.
-    random_state : int, RandomState or None, default=None
-        Random state of the random starts.
-    max_iter : int, default=1000
-        Maximum number of iterations. An iteration updates the core and all factors.
-    tol : float, default=1e-7
-        Tolerance. The solver stops when an iteration lowers the objective by at most this share of
-        the objective.
-
-    Attributes
-    ----------
-    core_ : array of shape (R0, ..., Rp)
-        Core of the coefficients.
-    factors_ : list of p + 1 arrays of shape (d_i, R_i)
-        Factors, input mode first. The core and the factors have equal norms.
-    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients, computed on access. If `X` has modes, the shape is
-        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    rank_ : tuple of int
-        Shape of the core. The fit lowers a rank that the data do not support or that is above the
-        product of the other ranks.
-    objective_ : float
-        Objective of the fit.
-    lower_bound_ : float
-        Lower bound on the optimal objective: a lower bound on the squared error of tensors of these
-        ranks, which is tight only for a small `beta`.
-    n_iter_ : int
-        Number of iterations of the best descent.
-    history_ : array of shape (n_iterations + 1,)
-        Objective of the best descent at its start and after each iteration.
-    solver_ : str
-        Factorisation that the fit used.
-    moments_ : Moments
-        Moments of the data, after `partial_fit` and `fit_moments`.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
-
-    See Also
-    --------
-    TraceNormRegression : Regression with a convex penalty on the ranks.
-    HOLRR : Higher-order low-rank regression, with a penalty on the coefficients.
-
-    References
-    ----------
-    B. Romera-Paredes, M. H. Aung, N. Bianchi-Berthouze, M. Pontil (2013). Multilinear multitask
-    learning. Proceedings of the 30th International Conference on Machine Learning, 1444-1452.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from holrr.penalized import MLMTNC
     >>> rng = np.random.default_rng(0)
@@ -147,9 +65,21 @@ class MLMTNC(PenalizedRegressor):
     ((2, 2, 2), [(8, 2), (5, 2), (6, 2)])
     >>> bool(np.all(np.diff(model.history_) <= 0))
     True
+
+    See Also
+    --------
+    TraceNormRegression : Regression with a convex penalty on the ranks.
+    HOLRR : Higher-order low-rank regression, with a penalty on the coefficients.
+
+    References
+    ----------
+    B. Romera-Paredes, M. H. Aung, N. Bianchi-Berthouze, M. Pontil (2013). Multilinear multitask
+    learning. Proceedings of the 30th International Conference on Machine Learning, 1444-1452.
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012
+    history_: NDArray[Any]
+
+    _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
         "beta": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -164,20 +94,20 @@ class MLMTNC(PenalizedRegressor):
 
     def __init__(
         self,
-        rank=None,
-        beta=1.0,
+        rank: Rank = None,
+        beta: float = 1.0,
         *,
-        fit_intercept=True,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        init="holrr",
-        n_init=1,
-        verbose=False,
-        random_state=None,
-        max_iter=1000,
-        tol=1e-7,
-    ):
+        fit_intercept: bool = True,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        init: Literal["holrr", "random"] = "holrr",
+        n_init: int = 1,
+        random_state: RandomState = None,
+        max_iter: int = 1000,
+        tol: float = 1e-7,
+        verbose: bool | int | Literal["rich"] = False,
+    ) -> None:
         self.rank = rank
         self.beta = beta
         self.fit_intercept = fit_intercept
@@ -186,10 +116,10 @@ class MLMTNC(PenalizedRegressor):
         self.input_shape = input_shape
         self.init = init
         self.n_init = n_init
-        self.verbose = verbose
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_rank(self.rank, (n_features, *output_shape))

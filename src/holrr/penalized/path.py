@@ -72,6 +72,6 @@ def trace_norm_path(
     for penalty in np.sort(np.atleast_1d(np.asarray(penalties, dtype=float)))[::-1]:
         model.set_params(penalty=float(penalty)).fit(**data)
         found = copy.copy(model).set_params(warm_start=False)
-        vars(found).pop("_warm", None)  # the state of the solver, which is larger than the model
+        found.__dict__.pop("_warm", None)  # the state of the solver, which is larger than the model
         models.append(found)
     return models

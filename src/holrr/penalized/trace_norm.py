@@ -6,16 +6,19 @@ import math
 import operator
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ..annotations import InputShape
 from ..core.fit import Fit, scaled_alpha
 from ..core.spectral import Spectral
 from ..core.warn import warn
 from ..data.output_scale import SCALE_CONSTRAINT
+from ..docstrings import document
 from ..linear.estimators import DATA_CONSTRAINTS
 from ..progress import status_line
 from .admm import trace_norm
@@ -26,6 +29,7 @@ from .trace_norm_problem import Penalized, Solution, State
 __all__ = ["TraceNormRegression", "penalized_problem", "unconverged"]
 
 
+@document
 class TraceNormRegression(PenalizedRegressor):
     r"""Tensor regression with a convex penalty on the ranks of all unfoldings (trace norm).
 
@@ -39,78 +43,18 @@ class TraceNormRegression(PenalizedRegressor):
     unfolding. The problem is convex. The solver computes a lower bound on the minimum and stops
     when the relative duality gap is at most `tol`. See docs/trace_norm_and_mlmtnc.md.
 
-    Parameters
-    ----------
-    penalty : float, default=1.0
-        Weight :math:`\lambda` of the trace norms, at least 0. With 0, the fit is the same as that
-        of ``RLS(alpha)``. The coefficients are zero if the penalty is at least `penalty_max_`.
-    alpha : float, default=0.0
-        Ridge penalty, at least 0.
-    mode_weights : sequence of p + 1 floats or None, default=None
-        Relative weights :math:`w_i` of the modes, input mode first. By default all weights are one.
-        A mode of weight 0 is not penalised.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The intercept is not penalised.
-    scale_outputs : "std", array of shape (d1, ..., dp) or None, default=None
-        Divisors of the outputs in the fit, so that outputs in different units count equally. "std"
-        divides each output by its standard deviation over the training samples; a labelled array
-        must have the labels of the outputs. Predictions, coefficients and noise are in the units of
-        y, and `score` and held-out errors are those of the divided outputs.
-    output_shape : tuple of int or None, default=None
-        Modes ``(d1, ..., dp)`` of flat outputs. With `output_shape`, y and the predictions have
-        shape (n_samples, D), where D is the number of outputs.
-    input_shape : tuple of int, dict or None, default=None
-        Modes ``(m1, ..., mq)`` of flat inputs of shape (n_samples, n_features). A dict from names
-        to shapes splits the columns into consecutive blocks.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous call of `fit`. The estimator then keeps
-        the state of the solver, up to 2 p + 3 arrays of the size of the coefficients.
-    verbose : bool, int or "rich", default=False
-        Whether to print the progress of the solver. "rich" updates a single line and needs
-        ``pip install "holrr[progress]"``.
-    max_iter : int, default=1000
-        Maximum number of iterations of the solver.
-    tol : float, default=1e-6
-        Relative duality gap, ``1 - lower_bound_ / objective_``, at which the solver stops.
-
-    Attributes
-    ----------
-    core_ : array of shape (R0, ..., Rp)
-        Core of the Tucker form of the coefficients.
-    factors_ : list of p + 1 arrays of shape (d_i, R_i)
-        Factors of the Tucker form with orthonormal columns, input mode first.
-    coef_ : array of shape (n_features, d1, ..., dp), or (D, n_features) with `output_shape`
-        Dense coefficients, computed on access. If `X` has modes, the shape is
-        (m1, ..., mq, d1, ..., dp). If `X` has several blocks, `coef_` is a dict of such arrays.
-    intercept_ : array of shape (d1, ..., dp), or (D,) with `output_shape`; float for scalar targets
-        Intercept of each output.
-    rank_ : tuple of int
-        Multilinear rank of the coefficients. All entries are zero if the coefficients are zero.
-    objective_ : float
-        Objective of the fit.
-    lower_bound_ : float
-        Lower bound on the optimal objective, from the dual problem.
-    penalty_max_ : float
-        Penalty at and above which all coefficients are zero. For p = 0 and p = 1 it is the smallest
-        such penalty.
-    n_iter_ : int
-        Number of iterations of the solver.
-    history_ : dict of arrays
-        Progress of the solver: "iteration", "objective", "lower_bound", "primal_residual",
-        "dual_residual" and "rho" (the step size), at each iteration that evaluated the objective.
-    solver_ : str
-        Factorisation that the fit used.
-    moments_ : Moments
-        Moments of the data, after `partial_fit` and `fit_moments`.
-    output_scale_ : array of shape (d1, ..., dp), or (D,) with `output_shape`
-        Divisor of each output, with `scale_outputs`. `core_` and `factors_` describe the divided
-        outputs.
-    n_features_in_ : int
-        Number of features of `X`.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features, if `X` had names in `fit`.
-    labels_ : Labels or None
-        Names and coordinates of the samples, inputs and outputs, if the data had labels.
+    >>> import numpy as np
+    >>> from holrr.penalized import TraceNormRegression
+    >>> rng = np.random.default_rng(0)
+    >>> U0, U1, U2 = rng.normal(size=(8, 2)), rng.normal(size=(5, 2)), rng.normal(size=(6, 2))
+    >>> W = np.einsum("abc,ia,jb,kc->ijk", rng.normal(size=(2, 2, 2)), U0, U1, U2)
+    >>> X = rng.normal(size=(100, 8))
+    >>> Y = np.tensordot(X, W, 1) + 0.1 * rng.normal(size=(100, 5, 6))
+    >>> model = TraceNormRegression(penalty=5.0).fit(X, Y)
+    >>> model.rank_, model.coef_.shape
+    ((2, 2, 2), (8, 5, 6))
+    >>> model.objective_ <= (1 + 1e-6) * model.lower_bound_
+    True
 
     See Also
     --------
@@ -130,24 +74,12 @@ class TraceNormRegression(PenalizedRegressor):
 
     R. Tomioka, K. Hayashi, H. Kashima (2010). Estimation of low-rank tensors via convex
     optimization. arXiv:1010.0789.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from holrr.penalized import TraceNormRegression
-    >>> rng = np.random.default_rng(0)
-    >>> U0, U1, U2 = rng.normal(size=(8, 2)), rng.normal(size=(5, 2)), rng.normal(size=(6, 2))
-    >>> W = np.einsum("abc,ia,jb,kc->ijk", rng.normal(size=(2, 2, 2)), U0, U1, U2)
-    >>> X = rng.normal(size=(100, 8))
-    >>> Y = np.tensordot(X, W, 1) + 0.1 * rng.normal(size=(100, 5, 6))
-    >>> model = TraceNormRegression(penalty=5.0).fit(X, Y)
-    >>> model.rank_, model.coef_.shape
-    ((2, 2, 2), (8, 5, 6))
-    >>> model.objective_ <= (1 + 1e-6) * model.lower_bound_
-    True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012
+    history_: dict[str, NDArray[Any]]
+    penalty_max_: float
+
+    _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
         "penalty": [Interval(Real, 0, None, closed="left")],
         "mode_weights": ["array-like", None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -162,19 +94,19 @@ class TraceNormRegression(PenalizedRegressor):
 
     def __init__(
         self,
-        penalty=1.0,
+        penalty: float = 1.0,
         *,
-        alpha=0.0,
-        mode_weights=None,
-        fit_intercept=True,
-        scale_outputs=None,
-        output_shape=None,
-        input_shape=None,
-        warm_start=False,
-        verbose=False,
-        max_iter=1000,
-        tol=1e-6,
-    ):
+        alpha: float = 0.0,
+        mode_weights: Sequence[float] | None = None,
+        fit_intercept: bool = True,
+        scale_outputs: ArrayLike | None = None,
+        output_shape: Sequence[int] | None = None,
+        input_shape: InputShape = None,
+        warm_start: bool = False,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        verbose: bool | int | Literal["rich"] = False,
+    ) -> None:
         self.penalty = penalty
         self.alpha = alpha
         self.mode_weights = mode_weights
@@ -183,9 +115,9 @@ class TraceNormRegression(PenalizedRegressor):
         self.output_shape = output_shape
         self.input_shape = input_shape
         self.warm_start = warm_start
-        self.verbose = verbose
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
 
     def _check_shape(self, n_features: int, output_shape: Sequence[int]) -> None:
         check_mode_weights(self.mode_weights, 1 + len(output_shape))
