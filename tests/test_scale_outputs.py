@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -639,6 +640,16 @@ def test_bad_values_raise_and_change_nothing(row, scale, message):
     with pytest.raises((ValueError, TypeError), match=message):
         model.fit(X, Z)
     assert not hasattr(model, "tucker_")
+
+
+def test_moments_without_squares_are_not_divided():
+    X, _, Z = data()
+    moments = replace(Moments.from_arrays(X, Z), squares=None)
+    for scale in ("std", SCALE):
+        model = HOLRR(2, scale_outputs=scale)
+        with pytest.raises(ValueError, match="scale_outputs needs the sums of squares of each"):
+            model.fit_moments(moments)
+        assert not hasattr(model, "coef_")
 
 
 def test_labels_of_the_scale_are_compared_with_those_of_the_outputs():
