@@ -272,7 +272,7 @@ def test_only_regular_files_are_replaced(tmp_path):
     for name in ("folder", "loop", "pipe/file"):
         with pytest.raises(OSError):
             save(RLS(), tmp_path / name)
-    with pytest.raises(FileNotFoundError, match="the folder .*none does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"the folder .*none does not exist"):
         save(RLS(), tmp_path / "none" / "file")
     assert sorted(tmp_path.iterdir()) == before
     assert (tmp_path / "pipe").is_fifo()
