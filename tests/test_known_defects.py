@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose
-from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit
+from sklearn.model_selection import KFold, PredefinedSplit
 from sklearn.preprocessing import Normalizer
 
 from holrr import (
@@ -603,18 +603,6 @@ def test_input_rank_follows_the_rule_of_rank(case):
     case.near(found.coef_, case.make(input_rank=(2, 3)).fit(X, Y).coef_)
     with pytest.raises(ValueError, match=r"input_rank is 50 for mode .* size 2"):
         case.make(input_rank=(50, 1)).fit(X, Y)
-
-
-# ---------------------------------------------------------------- 22: reports
-
-
-@pytest.mark.parametrize("case", params(lambda row: row.has_intervals and row.representative))
-def test_a_report_cross_validates_a_search_over_groups(case):
-    X, Y = linear_problem(40, 5)
-    groups = np.arange(40) % 8
-    model = make(case, cv=GroupKFold(3)).fit(X, Y, groups=groups)
-    html = make_report(model, X, Y, cross_validate=True, groups=groups).html
-    assert "</html>" in html
 
 
 # ---------------------------------------------------------------- 23: outliers, weights in blocks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -506,6 +507,16 @@ def test_constant_outputs_have_the_scale_one():
             assert_allclose(model.output_scale_[0, 0], Y[:, 0, 0].std(), rtol=TOL)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_outputs_that_vary_by_rounding_errors_of_their_type_are_constant(dtype):
+    X, Y = four_groups()
+    Y[:, 1, 2] = 1000 + 1e-4 * np.sign(Y[:, 0, 0])  # about an ulp of single precision
+    Y = Y.astype(dtype)
+    assert np.ptp(Y[:, 1, 2]) > 0
+    found = HOLRR(2, scale_outputs="std").fit(X.astype(dtype), Y).output_scale_[1, 2]
+    assert found == (1.0 if dtype == np.float32 else pytest.approx(Y[:, 1, 2].std(), rel=1e-6))
+
+
 @pytest.mark.parametrize("unit", [1e-200, 1e200])
 def test_very_large_and_very_small_outputs(unit):
     X, Y = toy()
@@ -629,6 +640,16 @@ def test_bad_values_raise_and_change_nothing(row, scale, message):
     with pytest.raises((ValueError, TypeError), match=message):
         model.fit(X, Z)
     assert not hasattr(model, "tucker_")
+
+
+def test_moments_without_squares_are_not_divided():
+    X, _, Z = data()
+    moments = replace(Moments.from_arrays(X, Z), squares=None)
+    for scale in ("std", SCALE):
+        model = HOLRR(2, scale_outputs=scale)
+        with pytest.raises(ValueError, match="scale_outputs needs the sums of squares of each"):
+            model.fit_moments(moments)
+        assert not hasattr(model, "coef_")
 
 
 def test_labels_of_the_scale_are_compared_with_those_of_the_outputs():

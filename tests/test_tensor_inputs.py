@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -434,6 +436,16 @@ def test_a_rotation_of_a_mode_and_a_permutation_of_its_cells(input_alpha):
     assert_allclose(again.predict(turned), model.predict(X), atol=1e-9)
 
 
+def test_iterations_of_the_directions_are_counted_and_limited():
+    """`max_iter` limits those of the coefficients and those of the directions."""
+    X, Y, _ = problem(noise=1.0)
+    model = HOLRR((2, 2, 2), input_rank=(2, 2), refine=True, tol=0.0)
+    fits = [clone(model).set_params(max_iter=k).fit(X, Y) for k in (1, 2, 4)]
+    assert [fit.n_iter_ for fit in fits] == [3, 5, 9]
+    objectives = [fit.objective_ for fit in fits]
+    assert objectives == sorted(objectives, reverse=True)
+
+
 def test_weights_are_repetition_and_units_do_not_matter():
     X, Y, _ = problem()
     w = np.random.default_rng(0).integers(0, 3, size=N)
@@ -501,6 +513,22 @@ def test_a_search_finds_the_ranks_of_input_modes():
     assert len(results["input_alphas"]) == n
     low, high = model.predict_interval(X)
     assert low.shape == high.shape == Y.shape
+
+
+@pytest.mark.parametrize(
+    ("modes", "rank", "least", "most"), [((4, 16), 2, 48, 64), ((5, 13), 3, 30, 32)]
+)
+def test_projections_of_more_than_64_inputs_have_at_most_half_as_many(modes, rank, least, most):
+    sizes = []
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(120, *modes))
+        W = np.tensordot(rng.normal(size=(modes[0], rank)), rng.normal(size=(rank, modes[1], 8)), 1)
+        Y = np.tensordot(X, W, 2) + 4 * rng.normal(size=(120, 8))
+        found = HOLRRCV([1.0, 10.0], cv=4).fit(X, Y).cv_results_["input_ranks"]
+        assert found[0] == (modes,)
+        sizes += [math.prod(ranks[0]) for ranks in found[1:]]
+    assert least <= max(sizes) <= most
 
 
 def test_errors_of_the_search_are_those_of_refits():

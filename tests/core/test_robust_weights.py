@@ -246,6 +246,8 @@ def test_many_samples_are_judged_by_some_of_them():
     assert 0.9 < np.delete(found, 7).mean() < 1
     rows = np.random.default_rng(0).permutation(2100)
     assert_allclose(robust_weights(X[rows], Y[rows]), found[rows], atol=TOL)
+    one = Y[:, :1]
+    assert_allclose(robust_weights(X, np.tile(one, 8)), robust_weights(X, one), atol=TOL)
 
 
 def test_single_precision_has_nearly_the_same_weights():

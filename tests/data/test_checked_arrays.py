@@ -87,6 +87,15 @@ def test_the_sum_of_the_weights_is_limited():
         RLS().fit(X, Y, np.full(40, 1e307))
 
 
+def test_a_scalar_is_no_output_for_each_sample(other_xp):
+    X, Y = (other_xp.asarray(A) for A in toy())
+    model = RLS().fit(X, Y)
+    for fails in (model.fit, model.score):
+        with pytest.raises(ValueError, match="y must have one entry for each sample; got a scalar"):
+            fails(X, Y[0, 0, 0])
+        assert model.coef_.shape == (5, *Y.shape[1:])
+
+
 def test_errors_about_rows_of_different_lengths_name_the_argument():
     with pytest.raises(ValueError, match=r"\by\b.*inhomogeneous"):
         HOLRR().fit([[1.0], [2.0]], [[1.0, 2.0], [3.0]])

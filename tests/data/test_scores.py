@@ -88,6 +88,18 @@ def test_scores_of_many_blocks_are_those_of_all_samples(scale, weighted):
     assert scored(Y, P, w=w) == pytest.approx(expected, rel=1e-9)
 
 
+def test_blocks_without_weight_do_not_count_whatever_they_contain(data):
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    X, Y = data
+    model = RLS().fit(X, Y)
+    expected = model.score(X[50:], Y[50:])
+    w = np.r_[np.zeros(50), np.ones(250)]
+    Y = np.r_[np.full((50, *Y.shape[1:]), 1e25), Y[50:]]
+    assert model.score(X, Y, w) == pytest.approx(expected, rel=1e-9)
+    chunks = da.from_array(X, chunks=(50, 4)), da.from_array(Y, chunks=(50, 5, 3))
+    assert model.score(*chunks, w) == pytest.approx(expected, rel=1e-9)
+
+
 def test_errors_give_the_index_of_a_bad_entry_in_memory(data):
     X, Y = data
     model = RLS().fit(X, Y)

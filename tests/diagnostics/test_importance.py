@@ -324,6 +324,21 @@ def test_objects_of_xarray_give_objects_of_xarray():
     assert set(vip(model, both, by="blocks")) == {"sst", "index"}
 
 
+def test_stacked_modes_keep_their_levels():
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    field = xr.DataArray(X.reshape(N, *MODES), dims=("time", "lat", "lon"))
+    field = field.expand_dims(height=[2.0, 10.0], axis=1) * xr.DataArray([1.0, 2.0], dims="height")
+    field = field.assign_coords(lat=[1.0, 2.0, 3.0], lon=[5, 6])
+    stacked = field.stack(cell=("lat", "lon")).transpose("time", "height", "cell")
+    model = RLS().fit(stacked, xr.DataArray(Y, dims=("time", "a", "b")))
+    plain = vip(RLS().fit(stacked.to_numpy(), Y), stacked.to_numpy())
+    found = vip(model, stacked)
+    assert list(found.indexes["cell"].names) == ["lat", "lon"]
+    assert_allclose(found.sel(cell=(2.0, 6)), plain[:, 3])
+    assert list(vip(model, stacked, by="cell").indexes["cell"].names) == ["lat", "lon"]
+    assert vip(model, stacked, by="height").height.values.tolist() == [2.0, 10.0]
+
+
 def test_arrays_of_every_library_give_numbers_of_the_host(xp):
     model = HOLRR(rank=2).fit(xp.asarray(X), xp.asarray(Y))
     assert_allclose(vip(model, xp.asarray(X)), vip(HOLRR(rank=2).fit(X, Y), X), rtol=1e-6)

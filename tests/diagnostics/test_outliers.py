@@ -215,6 +215,18 @@ def test_outliers_are_named_by_their_labels():
     assert frame.loc[(5, "c"), "outside"]
 
 
+def test_the_sample_dimension_need_not_be_the_first():
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    X, Y = data()
+    days = np.arange(90)
+    X = xr.DataArray(X.reshape(90, 2, 3), {"day": days}, ("day", "lat", "lon"))
+    Y = xr.DataArray(Y, {"day": days}, ("day", "a", "b"))
+    expected = find_outliers(RLS(), X, Y)
+    found = find_outliers(RLS(), X.transpose("lat", "day", "lon"), Y.transpose("a", "b", "day"))
+    assert_allclose(found.residuals, expected.residuals)
+    assert list(found.labels) == days.tolist()
+
+
 @pytest.mark.parametrize(
     "model", [RLSCV([1.0]), HOLRRCV([1.0], cv=3), KernelRLSCV([1.0], gammas=[0.1])]
 )

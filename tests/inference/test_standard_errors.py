@@ -366,11 +366,18 @@ class Mixed(BaseEstimator):
         return self
 
 
+@pytest.mark.parametrize("way", ["ranks", "ranks and penalties of outputs"])
 @pytest.mark.parametrize(("search", "kind"), [(HOLRRCV(), HOLRR), (LRRCV(), LRR)], ids=str)
-def test_a_stack_is_fitted_again_as_a_stack(search, kind):
+def test_a_stack_is_fitted_again_as_a_stack(search, kind, way):
     """With its penalties, ranks and weights."""
-    X, Y = toy(60, noise=2.0)
-    search.set_params(alphas=[0.1, 1.0, 10.0]).fit(X, Y)
+    if way == "ranks":
+        X, Y = toy(60, noise=2.0)
+    else:  # outputs with very different noise
+        X, Y = toy(60, noise=1.0, seed=4)
+        size = 10.0 ** np.linspace(-1, 1.2, 12).reshape(3, 4)
+        Y = Y + size * np.random.default_rng(4).normal(size=Y.shape)
+    search.set_params(alphas=[0.1, 1.0, 10.0, 100.0, 1000.0]).fit(X, Y)
+    assert search.choice_ == way
     assert len(search.stack_alphas_) > 1
     models = [
         RLS(alpha) if R is None else kind(R if kind is HOLRR else R[0], alpha)

@@ -278,9 +278,11 @@ def test_only_regular_files_are_replaced(tmp_path):
     for name in ("pipe", "link"):
         with pytest.raises(OSError, match="not a regular file"):
             save(RLS(), tmp_path / name)
-    for name in ("folder", "loop", "pipe/file", "none/file"):
+    for name in ("folder", "loop", "pipe/file"):
         with pytest.raises(OSError):
             save(RLS(), tmp_path / name)
+    with pytest.raises(FileNotFoundError, match=r"the folder .*none does not exist"):
+        save(RLS(), tmp_path / "none" / "file")
     assert sorted(tmp_path.iterdir()) == before
     assert (tmp_path / "pipe").is_fifo()
 

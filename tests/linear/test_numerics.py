@@ -274,3 +274,15 @@ def test_feature_of_small_scale_beside_one_with_a_large_mean(solver, use_solver)
     Y = np.tensordot(X - X.mean(0), rng.normal(size=(3, 2, 2)) * [[[1]], [[1]], [[1e8]]], axes=1)
     model = RLS(alpha=0).fit(X, Y)
     assert_allclose(model.predict(X), Y, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", [RLS(0.0), LRR(2, 0.0)], ids=repr)
+def test_batches_have_the_digits_of_inputs_of_every_scale(model):
+    """The squares of the small inputs are far below the rounding errors of the large one's."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4))
+    Y = rng.normal(size=(50, 3))
+    for scale in ([1.0, 1e-7, 1e-7, 1e-7], [1.0, 1e-3, 1e-6, 1e-9], [1e9, 1.0, 1e5, 1e-2]):
+        X = A * scale
+        found = clone(model).partial_fit(X[:20], Y[:20]).partial_fit(X[20:], Y[20:])
+        assert_allclose(found.predict(X), clone(model).fit(A, Y).predict(A), atol=1e-9)

@@ -10,7 +10,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
 from holrr import HOLRR, LRR, RLS, load
@@ -20,60 +19,10 @@ from problems import assert_same_state, low_rank_tensor, toy, with_missing
 MODELS = [RLS(), LRR(rank=2), HOLRR(rank=2), HOLRR(rank=(2, None, 2)), HOLRR(rank=0.9)]
 
 
-def blocked(Y):
-    """A sensor that fails for a stretch of samples, and one that starts late."""
-    Y = Y.copy()
-    Y[5:25, 1] = np.nan
-    Y[:30, :, 2] = np.nan
-    return Y
-
-
 def never(Y):
     Y = with_missing(Y, 0.2)
     Y[:, 2, 1] = Y[:, 0, 3] = np.nan
     return Y
-
-
-PATTERNS = {"random": lambda Y: with_missing(Y, 0.3), "blocked": blocked, "never": never}
-
-
-# ---------------------------------------------------------------- ridge regression
-
-
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_ridge_equals_ridge_of_each_output_on_its_observed_samples(
-    pattern, weighted, fit_intercept
-):
-    X, Y = toy(60)
-    Y = PATTERNS[pattern](Y)
-    w = np.random.default_rng(1).uniform(0, 2, 60) if weighted else np.ones(60)
-    w[3] = 0.0 if weighted else 1.0
-    model = RLS(alpha=0.7, fit_intercept=fit_intercept, missing="ignore")
-    model.fit(X, Y, w if weighted else None)
-    for j in np.ndindex(3, 4):
-        seen = ~np.isnan(Y[(slice(None), *j)])
-        if not seen.any():
-            assert np.isnan(model.coef_[(slice(None), *j)]).all()
-            assert np.isnan(model.predict(X)[(slice(None), *j)]).all()
-            continue
-        ridge = Ridge(0.7, fit_intercept=fit_intercept)
-        ridge.fit(X[seen], Y[(seen, *j)], w[seen])
-        assert_allclose(model.coef_[(slice(None), *j)], ridge.coef_, atol=1e-7)
-        if fit_intercept:
-            assert_allclose(model.intercept_[j], ridge.intercept_, atol=1e-7)
-    assert pattern == "never" or np.isfinite(model.coef_).all()
-
-
-def test_full_rank_with_missing_outputs_is_ridge_regression():
-    X, Y = toy(60)
-    Y = with_missing(Y, 0.3)
-    ridge = RLS(alpha=0.7, missing="ignore").fit(X, Y)
-    for model in (LRR(alpha=0.7), HOLRR(alpha=0.7), HOLRR(rank=5, alpha=0.7)):
-        model = clone(model).set_params(missing="ignore").fit(X, Y)
-        assert_allclose(model.coef_, ridge.coef_, atol=1e-9)
-        assert_allclose(model.lower_bound_, ridge.objective_)
 
 
 # ---------------------------------------------------------------- complete outputs
@@ -124,17 +73,6 @@ def test_missing_scalar_targets_are_dropped():
 
 
 # ---------------------------------------------------------------- statistics
-
-
-def test_noiseless_outputs_are_recovered_from_half_of_their_entries():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 8))
-    F = np.tensordot(X, low_rank_tensor(rng, (8, 7, 6, 5), (3, 3, 2, 2)), 1) + 2
-    F /= F.std()
-    Y = with_missing(F, 0.5)
-    found = HOLRR(rank=(3, 3, 2, 2), alpha=0, missing="ignore").fit(X, Y)
-    assert_allclose(found.predict(X), F, atol=1e-6)
-    assert_allclose(LRR(rank=3, alpha=0, missing="ignore").fit(X, Y).predict(X), F, atol=1e-6)
 
 
 def test_error_with_noise_grows_no_more_than_the_number_of_entries_falls():

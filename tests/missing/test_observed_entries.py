@@ -71,13 +71,15 @@ def test_ridge_equals_ridge_of_each_output_on_its_observed_samples(
     X, Y = toy(n=n, shape=(3, 4), offset=2.0)
     Y = pattern(Y)
     w = np.random.default_rng(1).uniform(0.5, 2, n) if weighted else None
+    if weighted:
+        w[3] = 0.0
     model = RLS(alpha, fit_intercept=fit_intercept, missing="ignore").fit(X, Y, w)
     assert_allclose(model.objective_, objective(model, X, Y, w), rtol=1e-9)
     W, b = model.coef_, model.intercept_
     for j in np.ndindex(*Y.shape[1:]):
         seen = ~np.isnan(Y[(slice(None), *j)])
         assert np.isnan(b[j]) == (not seen.any())
-        if not seen.any() or (alpha == 0 and seen.sum() <= X.shape[1]):
+        if not seen.any() or (alpha == 0 and seen.sum() <= X.shape[1] + 1):
             continue  # no solution, or more than one
         ridge = Ridge(alpha=alpha, fit_intercept=fit_intercept, solver="svd")
         ridge.fit(X[seen], Y[(seen, *j)], None if w is None else w[seen])
@@ -107,6 +109,7 @@ def test_full_rank_equals_ridge(n, d0):
         assert_allclose(found.coef_, ridge.coef_, atol=1e-7)
         assert_allclose(found.intercept_, ridge.intercept_, atol=1e-7)
         assert_allclose(found.objective_, ridge.objective_, rtol=1e-9)
+        assert_allclose(found.lower_bound_, ridge.objective_, rtol=1e-9)
 
 
 # ---------------------------------------------------------------- the rounds

@@ -115,6 +115,17 @@ def test_samples_of_groups_in_both_sets_give_a_warning():
     assert not advice(HOLRRCV(), X, Y)  # the order of the samples has no groups
 
 
+def test_training_samples_on_either_side_are_neighbours():
+    """Of six successive samples, one is held out and only the one before or after it is known."""
+    X, Y = time_series(n=240)
+    i = np.arange(240)
+    first, second, third = (np.flatnonzero(i % 6 == k) for k in (0, 1, 3))
+    (message,) = advice(RLSCV([1.0], cv=[(first, second), (second, first)]), X, Y)
+    assert "100% of the test samples have training samples at a distance of at most 1." in message
+    (message,) = advice(RLSCV([1.0], cv=[(first, second), (third, first)]), X, Y)
+    assert "50% of the test samples" in message
+
+
 def test_series_with_missing_outputs_and_sparse_inputs_give_a_warning():
     sparse = pytest.importorskip("scipy.sparse")
     X, Y = time_series()

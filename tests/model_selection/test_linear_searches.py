@@ -463,7 +463,9 @@ def test_verbose_draws_a_progress_bar(make_data, capsys, monkeypatch):
     pytest.importorskip("rich")
     X, Y = make_data()
     HOLRRCV(ALPHAS, verbose=True).fit(X, Y)
-    assert "HOLRRCV" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "HOLRRCV" in shown
+    assert "100%" in shown
     HOLRRCV(ALPHAS).fit(X, Y)
     assert capsys.readouterr().err == ""
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from penalized_reference import mlmtnc_objective
 from sklearn.exceptions import ConvergenceWarning
 
-from holrr import MLMTNC, RLS, Moments, TraceNormRegression
+from holrr import MLMTNC, RLS, TraceNormRegression
 from problems import toy
 
 SHAPES = [(), (3,), (3, 4), (2, 3, 2)]
@@ -130,16 +130,6 @@ def test_penalty_that_overflows_in_scaled_units_gives_zero(scale_x, scale_y):
     X, Y = toy()
     model = MLMTNC(2, 1.0).fit(scale_x * X, scale_y * Y)
     assert_allclose(model.coef_ * scale_x / scale_y, 0.0, atol=1e-8)
-
-
-def test_moments_and_batches_give_the_same_fit():
-    X, Y = toy()
-    expected = MLMTNC(2, 1.0).fit(X, Y)
-    m = Moments.from_arrays(X[:15], Y[:15]) + Moments.from_arrays(X[15:], Y[15:])
-    batches = MLMTNC(2, 1.0).partial_fit(X[:15], Y[:15]).partial_fit(X[15:], Y[15:])
-    for model in (MLMTNC(2, 1.0).fit_moments(m), batches):
-        assert_allclose(model.coef_, expected.coef_, rtol=1e-8, atol=1e-9)
-        assert_allclose(model.objective_, expected.objective_, rtol=1e-9)
 
 
 def test_units_of_the_data_do_not_matter():

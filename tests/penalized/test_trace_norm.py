@@ -11,7 +11,7 @@ from penalized_reference import solve_with_cvxpy, trace_norm_objective
 from sklearn.exceptions import ConvergenceWarning
 
 import reference
-from holrr import RLS, Moments, TraceNormRegression
+from holrr import RLS, TraceNormRegression
 from problems import assert_same_state, toy
 
 
@@ -203,31 +203,12 @@ def test_solution_lies_in_the_row_space_of_the_inputs():
 # ---------------------------------------------------------------- the estimator
 
 
-def test_moments_and_batches_give_the_same_fit():
-    X, Y = toy()
-    expected = TraceNormRegression(2.0).fit(X, Y)
-    parts = Moments.from_arrays(X[:15], Y[:15]), Moments.from_arrays(X[15:], Y[15:])
-    merged = TraceNormRegression(2.0).fit_moments(parts[0] + parts[1])
-    batches = TraceNormRegression(2.0).partial_fit(X[:15], Y[:15]).partial_fit(X[15:], Y[15:])
-    for model in (merged, batches):
-        assert_allclose(model.coef_, expected.coef_, rtol=1e-8, atol=1e-9)
-        assert_allclose(model.objective_, expected.objective_, rtol=1e-10)
-
-
 def test_ill_conditioned_inputs_are_solved_by_svd():
     X, Y = toy()
     X = np.column_stack([X, X[:, 0] + 1e-9 * np.random.default_rng(1).normal(size=len(X))])
     model = TraceNormRegression(1.0).fit(X, Y)
     assert model.solver_ == "svd"
     assert TraceNormRegression(1.0).fit(*toy()).solver_ == "eigh"
-
-
-def test_integer_weights_equal_repeated_samples_of_trace_norm():
-    X, Y = toy()
-    w = np.random.default_rng(1).integers(0, 4, len(X))
-    weighted = TraceNormRegression(2.0).fit(X, Y, w)
-    repeated = TraceNormRegression(2.0).fit(X.repeat(w, 0), Y.repeat(w, 0))
-    assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (3, 1, 4)])

@@ -181,11 +181,26 @@ def test_labelled_data_give_the_figures_of_plain_data():
     x = pd.DataFrame(X, columns=list("abcde"))
     y = xr.DataArray(Y, dims=("day", "lat", "lon"), coords={"lat": [9, 5, 1, 0]}, name="t2m")
     plain = make_report(HOLRRCV(cv=3).fit(X, Y), X, Y, cross_validate=True)
-    named = make_report(HOLRRCV(cv=3).fit(x, y), x, y.transpose("lon", "day", "lat"))
-    again = make_report(HOLRRCV(cv=3).fit(x, y), x, y, cross_validate=True)
-    assert_allclose(again.evaluation.r2(), plain.evaluation.r2(), rtol=1e-9)
+    turned = y.transpose("lon", "day", "lat")
+    named = make_report(HOLRRCV(cv=3).fit(x, y), x, turned, cross_validate=True)
+    assert_allclose(named.evaluation.r2(), plain.evaluation.r2(), rtol=1e-9)
     assert named.evaluation.y.shape == Y.shape
-    assert re.search("lat [9510], lon [012]</td>", again.html)
+    assert re.search("lat [9510], lon [012]</td>", named.html)
+
+
+@pytest.mark.parametrize("model", [HOLRRCV([1.0], cv=3), HOLRR(rank=(2, 1, 3))], ids=repr)
+def test_modes_in_another_order_have_the_parameters_and_intervals_of_the_fit(model):
+    xr = pytest.importorskip("xarray", reason="xarray is not installed")
+    X, Y = problem(60, (3, 3))
+    y = xr.DataArray(Y * np.arange(1.0, 4.0), dims=("day", "lat", "lon"))
+    model = clone(model).fit(X, y)
+    one, other = (
+        make_report(model, X, A, cross_validate=True).evaluation
+        for A in (y, y.transpose("lon", "day", "lat"))
+    )
+    assert_allclose(other.predicted[NAME], one.predicted[NAME])
+    for share, bounds in (one.intervals or {}).items():
+        assert_allclose(other.intervals[share], bounds)
 
 
 # ---------------------------------------------------------------- every kind of model

@@ -68,6 +68,8 @@ def test_merged_moments_have_the_names_of_either_part():
     for merged in (named + plain, plain + named, sum([plain, plain, named])):
         assert list(merged.feature_names) == COLUMNS
         assert list(merged.labels.outside.coordinate(0)) == OUTPUTS
+    with pytest.raises(ValueError, match="different features"):
+        plain.merge(named, Moments.from_arrays(X[COLUMNS[::-1]], Y))
 
 
 @pytest.mark.parametrize("make", [tables, data_arrays])

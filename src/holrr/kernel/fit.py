@@ -40,8 +40,8 @@ class KernelOptions:
 
     structure: Structure
     alpha: float
-    fit_intercept: bool = True
-    center_kernel: bool = True
+    fit_intercept: bool
+    center_kernel: bool
 
 
 def limited(structure: Structure, output_shape: tuple[int, ...]) -> Structure:

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from ..core.namespace import to_numpy
-from ..data.arrays import nan_for_masked
+from ..data.arrays import comes_from, nan_for_masked
 from ..data.pipelines import inputs_of_last_step, last_step
 from ..data.unlabel import refit_dimension, sample_dimension, take_rows, unlabel_outputs
 from ..model_selection import RLSCV
@@ -323,6 +323,7 @@ def cross_validated(model: Any, X: Any, y: Any, groups: np.ndarray | None = None
     final = last_step(model)
     observed = _outputs(model, X, y)
     dim = refit_dimension(final, X, y)
+    y = _in_order_of_fit(y, final)
     folds = _folds(final, len(observed), groups)
     ridge = _ridge(final)
     predicted = {_MODEL: np.full(observed.shape, np.nan)}
@@ -358,6 +359,14 @@ def cross_validated(model: Any, X: Any, y: Any, groups: np.ndarray | None = None
         None if groups is None else groups[tested],
         scale,
     )
+
+
+def _in_order_of_fit(y: Any, model: Any) -> Any:
+    """Return outputs with their dimensions in the order of the fit, as parameters count them."""
+    labels = model.labels_
+    if labels is None or labels.outputs is None or not comes_from(y, "xarray"):
+        return y
+    return y.transpose(..., *labels.outputs.dims, missing_dims="ignore")
 
 
 def _folds(model: Any, n_samples: int, groups: np.ndarray | None) -> list[Any]:
