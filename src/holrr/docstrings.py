@@ -147,9 +147,9 @@ selection : {"auto", "stack", "min", "1se"} or callable
 
     - "stack" takes the way of least nested cross-fitted error: "ridge regression"; "ranks", which
       mixes the best rank and other ranks at one penalty, ridge regression at this penalty and the
-      mean; or "ranks and penalties of outputs", which adds ridge regression whose penalty each
-      output chooses by an empirical Bayes estimate from its training set. If outputs are missing,
-      it takes one of the first two, or the best single rank.
+      mean; or "ranks and penalties of outputs", which adds ridge regression that averages penalties
+      for each output, by an empirical Bayes estimate from the training set. If outputs are missing,
+      it takes a mixture of ranks or the best single rank.
     - "min" takes the single model of least error, "1se" the smallest one within a standard error.
     - A callable takes `cv_results_` and returns an index into the error surface.
     - "auto" is "stack", or "min" with ``refine=True``.
@@ -303,7 +303,7 @@ stack_weights_ : array of shape (n_models,)
 stack_ranks_ : list of tuples
     Rank of each model of a stack; None for ridge regression.
 stack_alphas_ : list of floats and arrays
-    Penalty of each model of a stack; an array for ridge regression with penalties of outputs.
+    Penalty of each model of a stack; an array of those that ridge regression averages by output.
 held_out_mse_ : float
     Cross-fitted error of the whole choice: each fold is predicted by what the other folds choose.
     With "1se" or a callable, the held-out error of the chosen model.

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from test_grid import valley
 
 from holrr import HOLRRCV, LRRCV, KernelHOLRRCV
-
-SEARCH = "holrr.model_selection.search"
+from holrr.model_selection import search
 
 
 def data(n=60, d0=12, shape=(5, 4), rank=2, noise=1.0, seed=0):
@@ -20,9 +20,9 @@ def both(monkeypatch, model, X, Y, **limits):
     """A search that computes all surfaces, and one that computes those near the best penalty."""
     found = []
     for large in (np.inf, 0.0):
-        monkeypatch.setattr(f"{SEARCH}._LARGE", large)
+        monkeypatch.setattr(search, "_LARGE", large)
         for name, value in limits.items():
-            monkeypatch.setattr(f"{SEARCH}.{name}", value)
+            monkeypatch.setattr(search, name, value)
         found.append(model().fit(X, Y))
     return found
 
@@ -58,9 +58,21 @@ def test_known_errors_are_those_of_all_penalties(monkeypatch, name, noise):
             assert np.isfinite(some[(*place[:-1], other)]).all()
 
 
+@pytest.mark.parametrize("power", [-7.2, -4.0, 0.0])
+def test_default_grids_are_widened_as_with_all_penalties(monkeypatch, power):
+    X, Y = valley(power, n_outputs=400)
+
+    def model():
+        return HOLRRCV(selection="min", fit_intercept=False)
+
+    every, near = both(monkeypatch, model, X, Y)
+    assert_allclose(near.alphas_, every.alphas_)
+    assert near.best_index_ == every.best_index_
+
+
 @pytest.mark.parametrize("selection", ["1se", lambda results: np.nanargmin(results["mean_mse"])])
 def test_other_rules_see_the_errors_of_all_penalties(monkeypatch, selection):
-    monkeypatch.setattr(f"{SEARCH}._LARGE", 0.0)
+    monkeypatch.setattr(search, "_LARGE", 0.0)
     found = HOLRRCV(selection=selection).fit(*data()).cv_results_["mean_mse"]
     assert np.isfinite(found).all()
 

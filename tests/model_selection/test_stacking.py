@@ -312,7 +312,7 @@ def test_the_repr_of_a_search_says_what_was_chosen():
         "# mixture of 3 models at alpha=1: 99% rank (2, 2, 2), 1% in 2 more"
     )
     model.stack_weights_ = np.array([0.5, 0.25, 0.125])
-    shown = "50% rank (2, 2, 2), 25% ridge, 12% ridge with a penalty for each output, 12% the mean"
+    shown = "50% rank (2, 2, 2), 25% ridge, 12% ridge with averaged penalties, 12% the mean"
     assert repr(model).endswith(f"# mixture of 3 models at alpha=1: {shown}")
 
 

@@ -121,12 +121,11 @@ def test_penalties_that_were_not_computed_are_not_drawn():
     assert low < ALPHAS[0] < ALPHAS[-1] < high
 
 
-def test_the_display_of_a_search_near_the_best_penalty(monkeypatch):
-    monkeypatch.setattr("holrr.model_selection.search._LARGE", 0.0)
+def test_the_display_of_a_search_near_the_best_penalty():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    Y = np.sin(X) @ rng.normal(size=(3, 20)) + rng.normal(size=(60, 20))
-    model = KernelHOLRRCV(gammas=[0.1], cv=3).fit(X, Y.reshape(60, 5, 4))
+    X = rng.normal(size=(300, 3))
+    Y = np.sin(X) @ rng.normal(size=(3, 600)) + rng.normal(size=(300, 600))
+    model = KernelHOLRRCV(gammas=[0.1], cv=3).fit(X, Y.reshape(300, 30, 20))
     known = np.isfinite(model.cv_results_["mean_mse"]).all(axis=(0, 2, 3, 4))
     assert 3 <= known.sum() < known.size
     display = RankSurfaceDisplay.from_estimator(model)

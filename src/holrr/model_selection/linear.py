@@ -109,7 +109,7 @@ def _described(rank: tuple[int, ...] | None, alpha: Any) -> str:
     """Return a description of a model of a mixture."""
     if rank is not None:
         return f"rank {_shown(rank)}"
-    return "ridge" if np.ndim(alpha) == 0 else "ridge with a penalty for each output"
+    return "ridge" if np.ndim(alpha) == 0 else "ridge with averaged penalties"
 
 
 def _shown(rank: tuple[int, ...]) -> str:
