@@ -387,7 +387,7 @@ def test_full_rank_is_a_candidate_whatever_the_memory(make, shape, selection, sm
         mixed = [(capped.alpha_, None, 1.0)]
     else:  # ridge regression has nearly all of the weight, at one penalty or at several
         # A fold whose others prefer a mixture under the cap raises the error a little.
-        assert capped.held_out_mse_ <= 1.01 * capped.ridge_mse_
+        assert capped.held_out_mse_ <= 1.005 * capped.ridge_mse_
         kinds = capped.stack_alphas_, capped.stack_ranks_, capped.stack_weights_
         mixed = list(zip(*kinds, strict=True))
         assert sum(weight for _, rank, weight in mixed if rank is None) > 0.95

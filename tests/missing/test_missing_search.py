@@ -96,7 +96,7 @@ def test_a_stack_is_no_worse_than_the_best_single_rank(search):
     single, stack = (search(ALPHAS, selection=s, **how).fit(X, Y) for s in ("min", "stack"))
     assert len(stack.stack_ranks_) > 1
     # The error of the stack is cross-fitted, that of the single rank chose it.
-    assert stack.held_out_mse_ < 1.02 * single.held_out_mse_
+    assert stack.held_out_mse_ < 1.005 * single.held_out_mse_
     assert single.held_out_mse_ == -single.best_score_
     for name in ("best_params_", "best_index_", "best_score_", "alpha_"):
         assert getattr(stack, name) == getattr(single, name)
@@ -108,7 +108,7 @@ def test_a_stack_is_no_worse_than_the_best_single_rank(search):
     assert_array_equal(np.isnan(stack.predict(X)), np.isnan(single.predict(X)))
     known = ~np.isnan(stack.intercept_)
     away = stack.predict(X)[:, known] - single.predict(X)[:, known]
-    assert np.abs(away).max() < 0.8
+    assert np.abs(away).max() < 0.6
 
 
 def test_searches_find_the_true_rank():

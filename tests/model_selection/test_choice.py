@@ -248,6 +248,36 @@ def test_a_split_that_is_repeated_does_not_judge_itself(make):
             assert_allclose(twice.held_out_mse_, once.held_out_mse_, rtol=rtol)
 
 
+# ---------------------------------------------------------------- many outputs
+
+
+def test_penalties_of_many_outputs_are_not_chosen_from_noise():
+    """A thousand outputs of noise: the errors of each one alone would prefer some penalty."""
+    ratios, reported = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, X_new = rng.normal(size=(20, 10)), rng.normal(size=(400, 10))
+        Y = rng.normal(size=(20, 10, 10, 10))
+        model, ridge = HOLRRCV().fit(X, Y), RLSCV().fit(X, Y)
+        errors = [1 + np.mean(one.predict(X_new) ** 2) for one in (model, ridge)]
+        ratios.append(errors[0] / errors[1])
+        reported.append(model.held_out_mse_ / np.mean(Y**2) / errors[0])
+    assert np.mean(ratios) < 1.002
+    assert np.mean(reported) > 0.99  # the folds have fewer samples
+
+
+def test_outputs_of_different_strength_have_their_own_shrinkage():
+    ratios = []
+    for seed in range(5):
+        X, Y = data("varied", seed, n=30, d0=10, shape=(8, 6))
+        noise = 1.5 * np.random.default_rng(1000 + seed).normal(size=Y.shape)
+        model, ridge = HOLRRCV().fit(X, Y + noise), RLSCV().fit(X, Y + noise)
+        assert model.choice_ == "ranks and penalties of outputs"
+        ratios.append(model.held_out_mse_ / ridge.held_out_mse_)
+        assert any(np.ndim(alpha) for alpha in model.stack_alphas_)
+    assert np.mean(ratios) < 0.95
+
+
 # ---------------------------------------------------------------- more ways
 
 
