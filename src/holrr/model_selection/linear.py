@@ -596,13 +596,14 @@ class LinearSearch(Search):
         if known is not None:
             refuse_own(plan)
             refuse_by_output(options)
-            options = replace(self._options_within(options, known), ways=ALONE)
+            options = self._options_within(options, known)
         candidates, penalties = input_candidates(source, plan, options)
         if known is not None and known.never is not None:
             # Of the candidates with the chosen penalties of blocks, use the best projection of the
             # inputs, or all inputs without projections.
             last = candidates[-1].ratios
             chosen = [c for c in candidates if c.ratios is last][:2][-1]
+            options = replace(options, ways=ALONE)
             found = search_never(source, chosen.design, known.never, options, self._fit_options)
             return found, chosen
         options = replace(options, named_candidates=len(candidates) > 1)
