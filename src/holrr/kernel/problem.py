@@ -383,7 +383,8 @@ def positive_part(G: Gram) -> tuple[Array, Array]:
             f"its Gram matrix is {host[-1]:.3g}, and the largest is {host[0]:.3g}. The fit uses "
             f"the nearest positive semidefinite matrix (negative eigenvalues are set to zero)."
         )
-    r = int((host > noise).sum())
+    # A centred Gram matrix has the eigenvalue zero.
+    r = min(int((host > noise).sum()), host.size - int(G.centred))
     if r == 0:
         return asarray_like(np.ones(1), Q), 0.0 * Q[:, :1]
     return namespace_of(lam).sqrt(lam[:r]), Q[:, :r]
