@@ -337,8 +337,12 @@ def test_missing_outputs_blocks_intervals_and_files(search, tmp_path):
 
 @pytest.mark.parametrize(
     "model",
-    [HOLRR((2, 2, 2), 3.0, own="auto"), HOLRRCV(own="auto", cv=3, blocks="lag")],
-    ids=["single", "search"],
+    [
+        HOLRR((2, 2, 2), 3.0, own="auto"),
+        HOLRRCV(own="auto", cv=3, blocks="lag"),
+        HOLRRCV(own="auto", cv=KFold(3), blocks="lag"),
+    ],
+    ids=["single", "search of sums", "search of samples"],
 )
 def test_standard_errors_and_names_include_own_inputs(model):
     dx, dy = labelled(*problem(40))

@@ -228,6 +228,9 @@ def test_a_fit_without_a_low_multilinear_rank_equals_the_fit_of_the_other_output
     assert_allclose(found.noise_[~never], alone.noise_, rtol=1e-10)
     assert_allclose(found.objective_, alone.objective_, rtol=1e-10)
     assert_allclose(found.lower_bound_, alone.lower_bound_, rtol=1e-9)
+    assert_allclose(found.spectra_[0], alone.spectra_[0], rtol=1e-8, atol=1e-9 * alone.energy_)
+    if mask == "disc":  # the spectra of its modes are not computed
+        assert all(spectrum.size == 0 for spectrum in found.spectra_[1:])
     if hasattr(found, "best_score_"):
         assert_allclose(found.best_score_, alone.best_score_, rtol=1e-10)
         assert found.best_index_ == alone.best_index_
