@@ -475,8 +475,8 @@ class TensorRegressor(
         """Return the coefficient of determination R2 of all outputs together.
 
         ``scoring="r2"`` of scikit-learn differs: it is the mean of the R2 of each output, and needs
-        flat outputs. The scorer that agrees is ``holrr.metrics.scorers["r2_pooled"]``, or with
-        `output_weight` or `scale_outputs` no `scoring`: tools of scikit-learn use this method.
+        flat outputs. The scorer ``holrr.metrics.scorers["r2_pooled"]`` agrees, unless the fit has
+        `output_weight` or `scale_outputs`. Without `scoring`, scikit-learn uses this method.
 
         R2 is ``1 - sum v w (y - prediction)^2 / sum v w (y - mean)^2`` over samples and observed
         outputs, with weights w (`sample_weight`) and v (`output_weight` and `scale_outputs`).

@@ -196,7 +196,7 @@ center_kernel : bool
     Whether to centre the features of the kernel as well as the outputs if an intercept is fitted.
     With centred features the intercept is optimal, and a linear kernel gives the linear model.
 loss : {"squared", "huber"}
-    Loss of the fits: "huber" gives samples that others do not predict less weight (docs/robust.md).
+    Loss of the fits. "huber" lowers weights of samples that others do not predict (docs/robust.md).
 missing : {"raise", "ignore"}
     Whether values that are missing in y raise an error or are left out, see docs/missing.md.
 output_weight : list of p arrays of shape (d_i,), array of shape (d1, ..., dp), or None

@@ -365,3 +365,12 @@ def test_an_average_that_is_none_of_the_choices_is_named(metric, average):
         metric(y, y + 1, missing=np.ones(3))
     with pytest.raises(ValueError, match=r"average must be one of 'pooled', 'samples', None; got"):
         interval_coverage(y, y, y, average=average)
+
+
+def test_the_pooled_scorer_agrees_with_score_without_weights_of_outputs():
+    X, Y = toy(30)
+    model = HOLRR(rank=2).fit(X, Y)
+    assert_allclose(scorers["r2_pooled"](model, X, Y), model.score(X, Y))
+    assert not np.isclose(scorers["r2_uniform"](model, X, Y), model.score(X, Y))
+    weighted = HOLRR(rank=2, output_weight=[None, [1.0, 2.0, 3.0, 9.0]]).fit(X, Y)
+    assert not np.isclose(scorers["r2_pooled"](weighted, X, Y), weighted.score(X, Y))

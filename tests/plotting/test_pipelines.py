@@ -46,6 +46,8 @@ def test_displays_with_data_transform_the_inputs(models):
     assert np.isfinite(found.scores).all()
 
 
-def test_standard_errors_of_a_pipeline_say_what_to_pass(models):
-    with pytest.raises(TypeError, match=r"standard_errors\(pipeline\[-1\]"):
-        standard_errors(models[0], X, Y)
+def test_standard_errors_of_a_pipeline_are_those_of_its_last_step(models):
+    pipeline, step, transformed = models
+    found = standard_errors(pipeline, X, Y, n_groups=4, stability=False)
+    expected = standard_errors(step, transformed, Y, n_groups=4, stability=False)
+    assert_allclose(found.intercept.std_error, expected.intercept.std_error)
