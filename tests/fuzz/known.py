@@ -117,7 +117,12 @@ KNOWN = [
             and (int((np.ptp(case.X, axis=0) > 0).sum()) <= 2 or size_of(reason) < 1e-3)
             and about(reason, *UNCERTAIN)
         ),
-        Shown("KernelRLSCV(", ("one_input", "other_kernels"), 1, "permuted_rows"),
+        Shown(
+            "KernelHOLRR(alpha=0.5",
+            ("three_output_modes", "constant_input", "real_weights"),
+            1078195409,
+            "permuted_rows",
+        ),
     ),
     Known(
         "deviations with a penalty for each output use one penalty for all outputs",
@@ -350,6 +355,19 @@ MENDED: list[Shown] = [
         ("block_without_penalty", "weights_of_inputs"),
         0,
         "values_of_inputs_of_weight_zero",
+    ),
+    Shown("KernelRLSCV(", ("one_input", "other_kernels"), 1, "permuted_rows"),
+    Shown(
+        "KernelRLSCV(",
+        ("tensor_inputs", "fewer_samples_than_inputs", "weights_of_inputs"),
+        1466685114,
+        "permuted_rows",
+    ),
+    Shown(
+        "RLS()",
+        ("low_input_rank", "own_inputs", "never_observed_cells"),
+        182336043,
+        "never_observed_left_out",
     ),
 ]
 
