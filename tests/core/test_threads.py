@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from holrr.streaming.passes import RunningMoments
 from numpy.testing import assert_array_equal
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
@@ -22,7 +23,6 @@ from holrr.core.threads import (
 )
 from holrr.model_selection import sources
 from holrr.streaming import memory_budget
-from holrr.streaming.passes import RunningMoments
 
 pytestmark = pytest.mark.usefixtures("three_threads")
 

@@ -313,7 +313,7 @@ class CentredMoments:
         outer = xp.reshape(
             xp.linalg.outer(weight * dx, xp.reshape(dy, (-1,))), tuple(self.Sxy.shape)
         )
-        outer += self.Sxy  # in place: these are the largest arrays of a stream
+        outer += self.Sxy  # in place: these are the largest arrays of a fit to data in chunks
         squares = xp.linalg.outer(weight * dx, dx)
         squares += self.Sxx
         grams = self.response_grams

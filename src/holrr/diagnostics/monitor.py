@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from ..core.namespace import to_numpy
 from ..core.state import PlainState
 from ..core.threads import few_threads_for
-from ..data.arrays import check_inputs, is_dask, is_on_disk, refuse_sparse, take, weights_of
+from ..data.arrays import check_inputs, is_dask, is_memory_map, refuse_sparse, take, weights_of
 from ..data.inputs import Inputs, column_names, drop_missing, find_used
 from ..data.labels import Labels
 from ..data.unlabel import sample_dimension, unlabel_inputs
@@ -136,7 +136,7 @@ class InputMonitor(PlainState, BaseEstimator):
         If the inputs are not in memory, only the rows that are used are read.
         """
         X = inputs.X
-        if not (is_dask(X) or is_on_disk(X) or isinstance(X, np.memmap)):
+        if not (is_dask(X) or is_memory_map(X)):
             return X, slice(None)
         n, d = X.shape
         rows = np.arange(n) if weights is None else np.flatnonzero(weights > 0)

@@ -22,8 +22,8 @@ from ..core.spectral import check_moments
 from ..data.output_scale import SCALE_CONSTRAINT, divide_outputs, multiply_outputs
 from ..data.validation import Names, Samples, validate, validate_points
 from ..linear.estimators import DATA_CONSTRAINTS, MULTILINEAR_CONSTRAINTS, check_batch
+from ..streaming.chunks import Chunks
 from ..streaming.moments import Moments
-from ..streaming.stream import Stream
 from .candidates import KernelSpec, kernel_function
 from .fit import KernelOptions, fit_landmarks, fit_samples, kernel_std_factor
 from .gram import KernelFunction
@@ -93,8 +93,8 @@ class KernelRegressor(TensorRegressor):
         X : array of shape (n_samples, n_features)
             Inputs: a NumPy array, an array of another library that follows the array API standard,
             a DataFrame or an xarray object. With ``kernel="precomputed"``, the Gram matrix of shape
-            (n_samples, n_samples). With landmarks, memory maps, HDF5, Zarr and Dask arrays are read
-            in blocks (see docs/streaming.md). Cells of arrays with modes and of labelled arrays
+            (n_samples, n_samples). With landmarks, memory maps and Dask arrays are read in
+            chunks (see docs/streaming.md). Cells of arrays with modes and of labelled arrays
             that are NaN in every sample, such as land in a field of the sea, are left out.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
@@ -110,7 +110,7 @@ class KernelRegressor(TensorRegressor):
             The fitted estimator.
         """
         data, names = validate(
-            self, X, y, sample_weight, sample_dim=sample_dim, stream=self._uses_landmarks
+            self, X, y, sample_weight, sample_dim=sample_dim, in_chunks=self._uses_landmarks
         )
         options = self._options()
         data, scale = divide_outputs(self, data, names.labels)
@@ -275,7 +275,7 @@ class KernelRegressor(TensorRegressor):
     def _kernel_function(self) -> KernelFunction:
         return kernel_function(self._kernel_spec())
 
-    def _draw_features(self, data: Samples | Stream, names: Names) -> Landmarks:
+    def _draw_features(self, data: Samples | Chunks, names: Names) -> Landmarks:
         points = choose_landmarks(data, names, self.kernel, self.landmarks, self.random_state)
         return Landmarks.of(self._kernel_function(), points)
 

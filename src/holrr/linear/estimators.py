@@ -24,8 +24,8 @@ from ..data.labels import Labels
 from ..data.output_scale import SCALE_CONSTRAINT, divide_outputs, multiply_outputs
 from ..data.validation import Names, Samples, names_of_moments, validate
 from ..missing.fit import check_same_missing, complete_outputs
+from ..streaming.chunks import Chunks
 from ..streaming.moments import Moments
-from ..streaming.stream import Stream
 from . import block_parts
 from .fit import (
     LinearOptions,
@@ -113,8 +113,8 @@ class LinearRegressor(TensorRegressor):
             Inputs: a NumPy array, an array of another library that follows the array API standard
             (PyTorch, CuPy, ...), a DataFrame, an xarray object or a dict of arrays (see
             docs/inputs.md), or a sparse matrix of SciPy, which stays sparse (see docs/sparse.md).
-            The fit runs on the device of the arrays. Memory maps, HDF5, Zarr and Dask arrays are
-            read in blocks (see docs/streaming.md). Cells of arrays with modes and of labelled
+            The fit runs on the device of the arrays. Memory maps and Dask arrays are read in
+            chunks (see docs/streaming.md). Cells of arrays with modes and of labelled
             arrays that are NaN in every sample, such as land in a field of the sea, are left out of
             the model: their coefficients are NaN, and `predict` ignores their values.
         y : array of shape (n_samples, d1, ..., dp)
@@ -915,7 +915,7 @@ def check_batch(
     sample_weight: Any,
     decay: float = 1.0,
     sample_dim: Any = None,
-) -> tuple[Samples | Stream, Names, Moments | None]:
+) -> tuple[Samples | Chunks, Names, Moments | None]:
     """Return a validated batch, its names, and the moments of earlier batches times `decay`."""
     if not isinstance(decay, Real) or isinstance(decay, bool) or not 0 < decay <= 1:
         raise ValueError(
@@ -942,7 +942,7 @@ def check_batch(
 
 
 def add_batch(
-    data: Samples | Stream,
+    data: Samples | Chunks,
     seen: Moments | None,
     names: Names,
     response_grams: bool,
@@ -950,7 +950,7 @@ def add_batch(
 ) -> Moments:
     """Return the moments of all batches, which lack the outputs `missing`."""
     grams = response_grams if seen is None else seen.response_grams is not None
-    if isinstance(data, Stream):
+    if isinstance(data, Chunks):
         moments = data.moments(grams)
     else:
         with few_threads_for(data.work):

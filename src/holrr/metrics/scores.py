@@ -20,7 +20,7 @@ from ..data.arrays import (
     check_outputs,
     comes_from,
     is_dask,
-    is_on_disk,
+    is_memory_map,
     locate_rows,
     nan_for_masked,
     weights_of,
@@ -265,7 +265,7 @@ def _opened(A: Any, name: str) -> Any:
         from ..streaming.dask import known_chunks
 
         return known_chunks(A, name)
-    if is_on_disk(A):
+    if is_memory_map(A):
         check_kind(A, name)
         return A
     return to_numpy(check_outputs(nan_for_masked(A), name))
