@@ -27,9 +27,9 @@ class InputMonitor(PlainState, BaseEstimator):
     Fit an `InputMonitor` to the inputs that a model is fitted to, and pass it to `diagnose_inputs`
     with new inputs. It serves models of every kind.
 
-    The fit uses at most 500 rows, and fewer rows if there are many inputs. The rows are
-    spread evenly over the data. Only these rows are read from memory maps, HDF5, Zarr and Dask
-    arrays. Inputs that are NaN in every row, such as land in a field of the sea, are left out.
+    The fit uses at most 500 rows, and fewer rows if there are many inputs. The rows are spread
+    evenly over the data. Only these rows are read from memory maps and Dask arrays. Inputs that are
+    NaN in every row, such as land in a field of the sea, are left out.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class InputMonitor(PlainState, BaseEstimator):
         if self.cv is not None:
             if matrix.shape[0] < n:
                 raise ValueError(
-                    f"cv={self.cv!r} needs data in memory, and X is read in blocks: use cv=None, "
+                    f"cv={self.cv!r} needs data in memory, and X is read in chunks: use cv=None, "
                     f"or pass rows of X as an array."
                 )
             splits = check_splits(self.cv, matrix, np.empty(n), groups, weights)

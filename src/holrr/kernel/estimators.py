@@ -63,7 +63,7 @@ class KernelRegressor(TensorRegressor):
 
     The model has coefficients of the kernel values with the training samples or with landmarks.
     With landmarks, the problem is linear in a feature map, so that moments, batches and data that
-    are read in blocks work as for linear models.
+    are read in chunks work as for linear models.
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)

@@ -107,8 +107,8 @@ def score_blocks(
     Parameters
     ----------
     X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-        Inputs, in the format that they had in `fit`. Arrays on disk and Dask arrays are read in
-        blocks.
+        Inputs, in the format that they had in `fit`. Memory maps and Dask arrays are read in
+        chunks.
     y : array of shape (n_samples, d1, ..., dp)
         Observed outputs. With ``missing="ignore"``, missing entries are left out, as in `score`.
     sample_weight : array of shape (n_samples,), optional

@@ -24,8 +24,8 @@ def skill_map(
     model : estimator
         Any fitted estimator, such as a pipeline, that predicts outputs of the shape of `y`.
     X : array of shape (n_samples, n_features)
-        Inputs, preferably of samples that the fit has not seen. Data on disk are predicted in
-        blocks.
+        Inputs, preferably of samples that the fit has not seen. Memory maps are predicted in
+        chunks.
     y : array of shape (n_samples, d1, ..., dp)
         Outputs. NaN entries are skipped.
     reference : array of shape (n_samples, d1, ..., dp) or (d1, ..., dp), optional

@@ -51,7 +51,7 @@ def r2(
     ----------
     y_true, y_pred : array of shape (n_samples, d1, ..., dp)
         Observed and predicted outputs of any order p >= 0: arrays, tables or xarray objects, whose
-        dimensions are matched by name. Arrays on disk or of Dask are read in blocks.
+        dimensions are matched by name. Memory maps and Dask arrays are read in chunks.
     sample_weight : array of shape (n_samples,), optional
         Weights of the samples.
     output_weight : array of shape (d1, ..., dp), or list of p arrays of shape (d_i,), optional

@@ -13,7 +13,7 @@ from sklearn import model_selection as splitters
 from ..core.moments import CentredMoments, merge_others
 from ..core.namespace import Array, on_host, to_numpy
 from ..data.validation import Samples
-from ..streaming.budget import working_memory
+from ..streaming.budget import current_budget
 from ..streaming.chunks import Chunks
 from ..streaming.moments import Moments
 
@@ -239,7 +239,7 @@ def gather_folds(data: Chunks, splits: Sequence[Split]) -> tuple[list[Moments], 
     splits : list of index pairs, or None
         Indices of training and test pieces of each split; None if the folds are a partition.
     """
-    n, limit = data.n_samples, working_memory()
+    n, limit = data.n_samples, current_budget()
     if is_partition(splits, n):
         return data.fold_moments(labels_of(splits, n, data.w), len(splits)), None
     labels, cut = pieces_of(splits, n, data.w)
@@ -248,7 +248,7 @@ def gather_folds(data: Chunks, splits: Sequence[Split]) -> tuple[list[Moments], 
     if held > max(limit, 2**26):
         raise ValueError(
             f"cv divides the data into {n_pieces} pieces. The moments of all pieces and of "
-            f"{len(splits)} splits need {held / 2**20:.3g} MiB, which exceeds the working memory "
+            f"{len(splits)} splits need {held / 2**20:.3g} MiB, which exceeds the memory budget "
             f"of {limit / 2**20:.3g} MiB. Use fewer splits, or KFold or GroupKFold."
         )
     return data.fold_moments(labels, n_pieces), cut

@@ -125,7 +125,7 @@ class Search(TensorRegressor):
 
         An interval is the prediction of the final model plus and minus a quantile of the held-out
         residuals of the search, scaled by the standard deviation of the prediction. If the fit used
-        only moments (`fit_fold_moments`, or data that are read in blocks), the residuals are
+        only moments (`fit_fold_moments`, or data that are read in chunks), the residuals are
         assumed to be normal. See docs/intervals.md.
 
         Parameters
@@ -251,7 +251,7 @@ class Search(TensorRegressor):
         if fits is None:
             raise ValueError(
                 "held_out_predictions needs a search over samples in memory, and this search comes "
-                "from moments, from data that are read in blocks, from a sparse X or from a file. "
+                "from moments, from data that are read in chunks, from a sparse X or from a file. "
                 "Fit again to arrays in memory, or predict the samples of each fold."
             )
         data, _ = validate(self, X, y, sample_weight, first=False, in_chunks=False)

@@ -1,4 +1,4 @@
-"""Working memory: the one setting that searches and passes over data in chunks obey."""
+"""Memory budget: the one setting that searches and passes over data in chunks obey."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Real
 
-__all__ = ["memory_budget", "search_budget", "working_memory"]
+__all__ = ["memory_budget", "search_budget", "current_budget"]
 
 _DEFAULT = 2**30
 _SMALL_SEARCH = 2**20  # error surfaces of this size are always computed
@@ -19,21 +19,21 @@ _own: ContextVar[int | None] = ContextVar("holrr_memory_budget", default=None)
 _of_all: dict[object, int] = {}
 
 
-def working_memory() -> int:
-    """Return the working memory in bytes: of this thread, or else the latest of all threads."""
+def current_budget() -> int:
+    """Return the memory budget in bytes: of this thread, or else the latest of all threads."""
     return _own.get() or next(reversed(list(_of_all.values())), _DEFAULT)
 
 
 def search_budget() -> int:
     """Return the number of bytes of the arrays that a search keeps."""
-    return max(working_memory(), _SMALL_SEARCH)
+    return max(current_budget(), _SMALL_SEARCH)
 
 
 @contextmanager
 def memory_budget(max_bytes: float) -> Iterator[None]:
-    """Set the working memory of searches and of data in chunks, as a context manager.
+    """Set the memory budget of searches and of data in chunks, as a context manager.
 
-    A search keeps the errors of all ranks within the working memory. If they need more, it caps the
+    A search keeps the errors of all ranks within the memory budget. If they need more, it caps the
     ranks and warns. Fits of memory maps read chunks of samples within it, and lazy predictions of
     Dask arrays have chunks within it.
 

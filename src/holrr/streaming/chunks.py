@@ -39,12 +39,12 @@ from ..data.arrays import (
     unmasked,
     weights_of,
 )
-from .budget import working_memory
+from .budget import current_budget
 from .moments import Moments
 
 __all__ = ["Chunks", "for_workers", "locate_errors", "merged", "moments_of", "open_chunks"]
 
-# Shares of the working memory: memory maps of this size are not divided, and a chunk of a memory
+# Shares of the memory budget: memory maps of this size are not divided, and a chunk of a memory
 # map has this size.
 _WHOLE, _CHUNK = 1 / 8, 1 / 16
 # Largest number of chunks of a memory map that are processed at the same time.
@@ -170,7 +170,7 @@ class Chunks:
         features : callable, optional
             Maps inputs to the features whose moments are computed.
         n_mapped : int
-            Number of values that a row needs for its features, for the working memory.
+            Number of values that a row needs for its features, for the memory budget.
         """
         if features is None:
             self._warn_of_size(n_folds)
@@ -215,7 +215,7 @@ class Chunks:
         least : int
             Smallest number of samples of a chunk.
         more : int
-            Number of additional values that a sample needs, for the working memory.
+            Number of additional values that a sample needs, for the memory budget.
         """
         call = partial(_call, function=function, changes=self.changes)
         if is_dask(self.X) or is_dask(self.Y):
@@ -226,10 +226,11 @@ class Chunks:
             return call(self.X, self.Y, self.w, labels, slice(0, self.n_samples))
 
         def of_rows(rows: slice) -> Any:
-            parts = (None if A is None else np.asarray(A[rows]) for A in arrays)
-            return call(*parts, rows)
+            X, Y = np.asarray(self.X[rows]), np.asarray(self.Y[rows])
+            w, numbers = (None if A is None else A[rows] for A in (self.w, labels))
+            return call(X, Y, w, numbers, rows)
 
-        arrays, found = (self.X, self.Y, self.w, labels), []
+        found: list[Any] = []
         for chunks in self._slices(least, more):
             some = [of_rows(chunks[0])] if len(chunks) == 1 else map_in_threads(of_rows, chunks)
             found = [join([*found, *some])]
@@ -240,7 +241,7 @@ class Chunks:
 
     def _slices(self, least: int, more: int) -> Iterator[list[slice]]:
         """Yield the samples of chunks of a memory map that are read at the same time."""
-        n, limit = self.n_samples, int(_CHUNK * working_memory())
+        n, limit = self.n_samples, int(_CHUNK * current_budget())
         row_bytes = 8 * (self.n_features + more + math.prod(self.Y.shape[1:]))
         step = max(1, least, limit // row_bytes)
         n_threads = n_threads_for(math.inf) if step * row_bytes <= limit else 1
@@ -250,15 +251,15 @@ class Chunks:
             yield slices[first : first + k]
 
     def _warn_of_size(self, n_folds: int) -> None:
-        """Warn if the moments themselves exceed the working memory."""
-        d, D, limit = self.n_features, math.prod(self.output_shape), working_memory()
+        """Warn if the moments themselves exceed the memory budget."""
+        d, D, limit = self.n_features, math.prod(self.output_shape), current_budget()
         size = 8 * n_folds * d * (d + D)
         if size <= limit or (self.is_sparse and n_folds == 1):  # the user has X in memory
             return
         warn(
             f"the moments of {d} features and {D} outputs take {size / 2**20:.3g} MiB"
             f"{f' in {n_folds} folds' if n_folds > 1 else ''}, and a fit needs a few times as "
-            f"much; the working memory is {limit / 2**20:.3g} MiB. Fit fewer features or outputs "
+            f"much; the memory budget is {limit / 2**20:.3g} MiB. Fit fewer features or outputs "
             f"at a time, or increase the limit with holrr.streaming.memory_budget."
         )
 
@@ -266,7 +267,7 @@ class Chunks:
 def open_chunks(X: Any, Y: Any, sample_weight: Any = None) -> Chunks | None:
     """Return data that are read in chunks, or None for data that are processed at once.
 
-    Memory maps that fit into an eighth of the working memory are processed at once. So are memory
+    Memory maps that fit into an eighth of the memory budget are processed at once. So are memory
     maps and Dask arrays with at most as many samples as features, whose moments are not smaller.
 
     Parameters
@@ -279,17 +280,12 @@ def open_chunks(X: Any, Y: Any, sample_weight: Any = None) -> Chunks | None:
     lazy = is_dask(X) or is_dask(Y)
     if not (lazy or is_memory_map(X) or is_memory_map(Y)):
         return None
-    if lazy:
-        from .dask import known_chunks as _checked_lazily
-    else:
-        _checked_lazily = _checked_map
-    X = _checked_lazily(X, "X") if is_dask(X) or is_memory_map(X) else _host(X, "X", check_inputs)
-    Y = _checked_lazily(Y, "y") if is_dask(Y) or is_memory_map(Y) else _host(Y, "y", check_outputs)
+    X, Y = _checked(X, "X", check_inputs), _checked(Y, "y", check_outputs)
     if X.ndim != 2:
         raise ValueError(f"X must have shape (n_samples, n_features); got {tuple(X.shape)}.")
     check_lengths(X, Y)
     size = 8 * (math.prod(X.shape) + math.prod(Y.shape))
-    if X.shape[0] <= X.shape[1] or (not lazy and size <= _WHOLE * working_memory()):
+    if X.shape[0] <= X.shape[1] or (not lazy and size <= _WHOLE * current_budget()):
         return None
     return Chunks(X, Y, weights_of(sample_weight, X.shape[0]), tuple(Y.shape[1:]))
 
@@ -304,15 +300,17 @@ def _open_sparse(X: Any, Y: Any, sample_weight: Any) -> Chunks:
     return Chunks(X, Y, weights_of(sample_weight, X.shape[0]), tuple(Y.shape[1:]))
 
 
-def _checked_map(A: Any, name: str) -> Any:
-    """Return a memory map, whose entries are checked when they are read."""
-    if A.ndim == 0 or 0 in A.shape:
-        raise ValueError(f"{name} must have samples and no empty mode; got shape {A.shape}.")
-    check_kind(A, name)
-    return A
+def _checked(A: Any, name: str, check: Callable[[Any], Any]) -> Any:
+    """Return a Dask array or a memory map, whose entries are checked later, or a checked array."""
+    if is_dask(A):
+        from .dask import known_chunks
 
-
-def _host(A: Any, name: str, check: Callable[[Any], Any]) -> np.ndarray:
+        return known_chunks(A, name)
+    if is_memory_map(A):
+        if A.ndim == 0 or 0 in A.shape:
+            raise ValueError(f"{name} must have samples and no empty mode; got shape {A.shape}.")
+        check_kind(A, name)
+        return A
     A = check(A)
     if not is_numpy_array(A):
         raise TypeError(

@@ -18,7 +18,7 @@ from ..core.moments import CentredMoments
 from ..core.threads import limit_threads
 from ..data.arrays import check_inputs, check_kind, is_dask, unmasked
 from ..data.scores import Errors, PartErrors
-from .budget import working_memory
+from .budget import current_budget
 from .chunks import for_workers, locate_errors
 
 try:
@@ -103,12 +103,12 @@ def _in_chunks_of_samples(Y: Any, X: Any, least: int) -> Any:
 
     The samples keep the chunks of `Y`, or of `X` if `Y` is in memory. Chunks with fewer samples are
     joined. If the outputs are chunked, too, chunks of samples are split to fit into an eighth of
-    the working memory.
+    the memory budget.
     """
     samples = Y.chunks[0] if len(Y.chunks[0]) > 1 or not is_dask(X) else X.chunks[0]
     if any(len(sizes) > 1 for sizes in Y.chunks[1:]):
         row_bytes = 8 * math.prod(Y.shape[1:])
-        most = max(1, least, working_memory() // 8 // row_bytes)
+        most = max(1, least, current_budget() // 8 // row_bytes)
         samples = tuple(n for whole in samples for n in pieces(whole, most))
     return Y.rechunk((join_small(samples, least), *Y.shape[1:]))
 
@@ -156,10 +156,10 @@ def map_lazily(model: Any, X: Any, method: str, shape: Sequence[int]) -> Any:
     """Return the results of a method of a fitted model, of this shape, as a lazy Dask array.
 
     The method must accept checked inputs in memory. Chunks of samples are split if a chunk of the
-    result would exceed an eighth of the working memory. Chunks of equal size are
+    result would exceed an eighth of the memory budget. Chunks of equal size are
     split into chunks of equal size, so that the result can be stored without rechunking.
     """
-    most = max(1, working_memory() // (64 * max(1, math.prod(shape))))
+    most = max(1, current_budget() // (64 * max(1, math.prod(shape))))
     X = known_chunks(X, "X")
     samples = cut_samples(X.chunks[0], most)
     dtype = np.dtype(str(model.tucker_.core.dtype).removeprefix("torch."))

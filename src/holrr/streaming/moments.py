@@ -113,7 +113,7 @@ class Moments(CentredMoments):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Inputs. Memory maps are read in chunks within the working memory, see
+            Inputs. Memory maps are read in chunks within the memory budget, see
             `holrr.streaming.memory_budget`. Dask arrays are reduced on the active scheduler.
         Y : array of shape (n_samples, d1, ..., dp)
             Outputs.
