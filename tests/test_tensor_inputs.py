@@ -376,7 +376,7 @@ def test_land_on_disk_in_batches_and_of_dask(tmp_path):
     assert_allclose(batches.predict(X), expected, atol=1e-9)
     bad = X.copy()
     bad[70, 1, 1] = 1.0
-    with memory_budget(2**15), pytest.raises(ValueError, match="column 4 of X"):
+    with memory_budget(2**15), pytest.raises(ValueError, match="of X is missing in some"):
         RLS(**options).fit(on_disk(tmp_path, "bad", bad), stored[1])
 
 

@@ -364,7 +364,7 @@ def test_names_of_a_table_are_kept_where_the_outputs_are_on_disk(estimator, tmp_
 
 @WAYS
 @pytest.mark.filterwarnings("ignore:the moments of")
-def test_the_default_grid_of_a_stream_counts_samples_with_weight(way, tmp_path):
+def test_the_default_grid_counts_samples_with_weight(way, tmp_path):
     """With more features than samples the grid depends on how many samples there are."""
     X, Y = toy(n=60, d0=50, shape=(3, 2))
     w = np.r_[np.ones(20), np.zeros(20), np.ones(10), np.zeros(10)]
@@ -386,15 +386,12 @@ def test_the_default_grid_of_a_stream_counts_samples_with_weight(way, tmp_path):
 
 @WAYS
 @pytest.mark.filterwarnings("ignore:the moments of")
-@pytest.mark.parametrize("d0", [3, 60])
 @pytest.mark.parametrize("model", [RLS(0.0), RLS(0.0, fit_intercept=False), HOLRR(1), RLSCV(cv=3)])
-def test_streams_of_very_small_data_are_refused(way, d0, model, tmp_path):
+def test_very_small_data_in_chunks_are_refused(way, model, tmp_path):
     """Their products vanish, and nothing is left to fit."""
-    X, Y = toy(n=45, d0=d0, shape=(4,))
+    X, Y = toy(n=45, d0=3, shape=(4,))
     with memory_budget(2**10):
         for x, y, what in [(1e-170, 1, "squares of X"), (1e-90, 1e-250, "products of X and y")]:
-            if d0 == 60 and not isinstance(model, RLSCV) and y < 1:
-                continue  # decomposes the inputs, without any products of X and y
             with pytest.raises(ValueError, match=f"X and y are too small.*{what} underflow"):
                 model.fit(*way(tmp_path, x * X, y * Y))
         if isinstance(model, RLSCV):
@@ -405,7 +402,7 @@ def test_streams_of_very_small_data_are_refused(way, d0, model, tmp_path):
 
 @WAYS
 @pytest.mark.filterwarnings("ignore:the moments of")
-def test_streams_of_small_data_are_fitted(way, tmp_path):
+def test_small_data_in_chunks_are_fitted(way, tmp_path):
     X, Y = toy(n=45, d0=3, shape=(4,))
     expected = RLS(0.0).fit(X, Y).predict(X)
     with memory_budget(2**10):

@@ -38,7 +38,7 @@ def hdf5(folder, name, A):
     h5py = pytest.importorskip("h5py", reason="h5py is not installed")
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     file = h5py.File(folder / f"{name}.h5", "w")
-    return da.from_array(file.create_dataset("data", data=A, chunks=(37, *A.shape[1:])))
+    return da.from_array(file.create_dataset("data", data=A), chunks=(37, *A.shape[1:]))
 
 
 def zarr(folder, name, A):
