@@ -21,7 +21,7 @@ def toy(n=40, d0=5, shape=(3, 4), *, noise=0.3, rank=2, offset=1.0, seed=0):
 
 
 def on_disk(folder, name, A):
-    """A memory map of the array, which is read in blocks where the budget is small."""
+    """A memory map of the array, which is read in chunks where the budget is small."""
     np.save(folder / f"{name}.npy", A)
     return np.load(folder / f"{name}.npy", mmap_mode="r")
 

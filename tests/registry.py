@@ -51,7 +51,7 @@ class Row:
     linear: bool = True
     # `objective_` is the squared error with the penalty ``alpha ||W||^2``.
     ridge: bool = True
-    # Fits memory maps, HDF5, Zarr and Dask arrays in blocks.
+    # Fits memory maps and Dask arrays in chunks.
     streams: bool = True
     # Shifted inputs are the same problem, with another intercept.
     shifts: bool = True

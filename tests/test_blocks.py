@@ -1,4 +1,4 @@
-"""Fits and scores of data that are read in blocks equal those of data in memory."""
+"""Fits and scores of data that are read in chunks equal those of data in memory."""
 
 from __future__ import annotations
 

@@ -295,16 +295,18 @@ def test_moments_of_labelled_data_equal_those_of_arrays():
 def test_flat_outputs_on_disk_equal_those_in_memory(kind, tmp_path):
     X, Y = toy(n=200, d0=3)
     flat = Y.reshape(200, -1)
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
     if kind == "npy":
         y = on_disk(tmp_path, "y", flat)
     elif kind == "hdf5":
         h5py = pytest.importorskip("h5py", reason="h5py is not installed")
         y = h5py.File(tmp_path / "y.h5", "w").create_dataset("y", data=flat, chunks=(16, 12))
+        y = da.from_array(y)
     else:
         zarr = pytest.importorskip("zarr", reason="zarr is not installed")
-        y = zarr.create_array(tmp_path / "y.zarr", data=flat, chunks=(16, 12))
+        y = da.from_array(zarr.create_array(tmp_path / "y.zarr", data=flat, chunks=(16, 12)))
     expected = HOLRR(rank=2, output_shape=SHAPE).fit(X, flat)
-    for budget in (2**10, 2**14, 2**30):  # parts of the outputs, blocks of rows, and whole
+    for budget in (2**10, 2**14, 2**30):  # small and larger chunks, and whole
         with memory_budget(budget):
             model = HOLRR(rank=2, output_shape=SHAPE).fit(X, y)
             assert_allclose(model.predict(X), expected.predict(X))

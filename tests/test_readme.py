@@ -49,7 +49,7 @@ def test_the_code_of_pages_runs_with_the_extras_that_they_state(stated, pages, t
     modules = {"table": "pandas", "plot": "matplotlib", "explain": "shap", "onnx": "onnxruntime"}
     modules["spectra"] = "chemotools"
     for extra in stated:
-        name = modules.get(extra, {"disk": "zarr", "data": "pooch"}.get(extra, extra))
+        name = modules.get(extra, {"data": "pooch"}.get(extra, extra))
         if find_spec("rich" if name == "progress" else name) is None:
             pytest.skip(f"{name} is not installed")
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])

@@ -30,7 +30,7 @@ def predict_interval(
 
     An interval is the prediction of the final model of a search plus and minus a quantile of the
     held-out residuals of the search, scaled by the standard deviation of the prediction. If the fit
-    used only moments (`fit_fold_moments`, or data that are read in blocks), the residuals are
+    used only moments (`fit_fold_moments`, or data that are read in chunks), the residuals are
     assumed to be normal. See docs/intervals.md.
 
     Parameters
@@ -142,8 +142,8 @@ def score_blocks(
     model : estimator, Pipeline or GridSearchCV
         Fitted linear model with `blocks`, or a fitted pipeline that ends with one.
     X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
-        Inputs of the model, before the transformers of a pipeline. Arrays on disk and Dask arrays
-        are read in blocks.
+        Inputs of the model, before the transformers of a pipeline. Memory maps and Dask arrays
+        are read in chunks.
     y : array of shape (n_samples, d1, ..., dp)
         Observed outputs. With ``missing="ignore"``, missing entries are left out, as in `score`.
     sample_weight : array of shape (n_samples,), optional

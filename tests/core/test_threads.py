@@ -21,8 +21,7 @@ from holrr.core.threads import (
     sum_in_threads,
 )
 from holrr.model_selection import sources
-from holrr.streaming import memory_budget
-from holrr.streaming.passes import RunningMoments
+from holrr.streaming import chunks, memory_budget
 
 pytestmark = pytest.mark.usefixtures("three_threads")
 
@@ -236,13 +235,13 @@ def test_fits_that_overlap_restore_the_original_number(fit, tmp_path, monkeypatc
         gate(problem.mean_x[0] > 50)
         return path(problem, *args, **kwargs)
 
-    def watched_add(self, X, *args):
+    def watched_sums(X, *args):
         gate(X[0, 0] > 50)
-        return add(self, X, *args)
+        return sums(X, *args)
 
-    path, add = sources.rank_path, RunningMoments.add
+    path, sums = sources.rank_path, chunks.moments_of
     monkeypatch.setattr(sources, "rank_path", watched_path)
-    monkeypatch.setattr(RunningMoments, "add", watched_add)
+    monkeypatch.setattr(chunks, "moments_of", watched_sums)
     X, Y = problem(0)
     with ThreadPoolExecutor(2) as pool:
         one = pool.submit(fit, X, Y, tmp_path)

@@ -333,7 +333,7 @@ def test_a_monitor_reads_a_few_rows_of_data_of_dask_and_hdf5(tmp_path):
     expected = diagnose_inputs(InputMonitor().fit(X), X[:1])
     with h5py.File(tmp_path / "X.h5", "w") as file:
         file["X"] = X
-        inputs = [file["X"], da.from_array(X, chunks=(500, -1))]
+        inputs = [da.from_array(file["X"]), da.from_array(X, chunks=(500, -1))]
         for each in inputs:
             found = diagnose_inputs(InputMonitor().fit(each), X[:1])
             assert found.q_limit == pytest.approx(expected.q_limit)

@@ -26,7 +26,7 @@ from problems import on_disk
 from registry import Row
 
 KINDS = ("entry", "pooled", "simultaneous")
-SMALL = 2**7  # bytes of a memory budget in which no data fit: they are read in blocks
+SMALL = 2**7  # bytes of a memory budget in which no data fit: they are read in chunks
 N_PARTS = 3  # batches, or sets of moments, of data that arrive in parts
 
 
@@ -447,6 +447,7 @@ def from_disk(case: Case, model: Any) -> Any:
 
 
 def from_hdf5(case: Case, model: Any) -> Any:
+    import dask.array as da
     import h5py
 
     X, Y, w = data_of(case)
@@ -455,7 +456,8 @@ def from_hdf5(case: Case, model: Any) -> Any:
         h5py.File(Path(folder) / "data.h5", "w") as file,
         memory_budget(SMALL),
     ):
-        return model.fit(file.create_dataset("X", data=X), file.create_dataset("Y", data=Y), w)
+        stored = [file.create_dataset(name, data=A) for name, A in (("X", X), ("Y", Y))]
+        return model.fit(*map(da.from_array, stored), w)
 
 
 def from_dask(case: Case, model: Any) -> Any:

@@ -177,9 +177,11 @@ def test_data_of_all_kinds_have_the_same_standard_errors(tmp_path):
         h5py = pytest.importorskip("h5py")
         with h5py.File(tmp_path / "both.h5", "w") as file:
             file["X"], file["Y"] = X, Y
-            hdf5 = standard_errors(HOLRR(rank=2), file["X"], file["Y"], n_groups=6)
+            hdf5 = [da.from_array(file[name]) for name in ("X", "Y")]
+            hdf5 = standard_errors(HOLRR(rank=2), *hdf5, n_groups=6)
         zarr = pytest.importorskip("zarr")
         stored = [zarr.array(A, store=str(tmp_path / f"{A.ndim}.zarr")) for A in (X, Y)]
+        stored = [da.from_array(A) for A in stored]
         stored = standard_errors(HOLRR(rank=2), *stored, n_groups=6)
     arrays = da.from_array(X, chunks=(17, -1)), da.from_array(Y, chunks=(17, -1, 2))
     cluster = standard_errors(HOLRR(rank=2), *arrays, n_groups=6)

@@ -350,7 +350,7 @@ def test_data_that_are_not_in_memory_are_refused(tmp_path):
 def test_dask_arrays_are_refused():
     da = pytest.importorskip("dask.array")
     X, Y = toy(60)
-    with pytest.raises(ValueError, match=r"loss='huber'.*data that are read in blocks"):
+    with pytest.raises(ValueError, match=r"loss='huber'.*data that are read in chunks"):
         RLS(loss="huber").fit(da.from_array(X, chunks=20), da.from_array(Y, chunks=20))
 
 

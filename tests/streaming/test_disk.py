@@ -1,4 +1,4 @@
-"""Arrays on disk give the fit of the same arrays in memory, within the memory budget."""
+"""Arrays on disk give the fit of the same arrays in memory: memory maps, HDF5 and Zarr by Dask."""
 
 from __future__ import annotations
 
@@ -36,17 +36,16 @@ def npy(folder, name, A):
 
 def hdf5(folder, name, A):
     h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
     file = h5py.File(folder / f"{name}.h5", "w")
-    return file.create_dataset("data", data=A, chunks=(37, *A.shape[1:]))
+    return da.from_array(file.create_dataset("data", data=A), chunks=(37, *A.shape[1:]))
 
 
 def zarr(folder, name, A):
     zarr = pytest.importorskip("zarr", reason="zarr is not installed")
-    found = zarr.open(
-        str(folder / name), mode="w", shape=A.shape, chunks=(37, *A.shape[1:]), dtype=A.dtype
-    )
-    found[:] = A
-    return found
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    zarr.create_array(str(folder / name), data=A, chunks=(37, *A.shape[1:]))
+    return da.from_zarr(str(folder / name))
 
 
 KINDS = [npy, hdf5, zarr]
@@ -101,7 +100,7 @@ def test_weights_belong_to_their_samples_also_where_a_block_has_no_weight(data, 
     w = np.random.default_rng(0).uniform(size=500)
     w[100:400] = 0
     with memory_budget(SMALL):
-        found = Moments.from_arrays(X, npy(tmp_path, "Y", Y), hdf5(tmp_path, "w", w))
+        found = Moments.from_arrays(X, npy(tmp_path, "Y", Y), npy(tmp_path, "w", w))
     expected = Moments.from_arrays(X, Y, w)
     assert found.n_samples == expected.n_samples == np.count_nonzero(w) == 200
     np.testing.assert_allclose(found.Sxy, expected.Sxy, rtol=1e-12)
@@ -258,6 +257,26 @@ def test_arrays_of_another_library_do_not_mix_with_those_on_disk(data, tmp_path)
     xp = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
     with memory_budget(SMALL), pytest.raises(TypeError, match="X must be a NumPy array"):
         RLS().fit(xp.asarray(data[0]), npy(tmp_path, "Y", data[1]))
+
+
+def test_hdf5_and_zarr_arrays_are_refused_with_advice(data, tmp_path):
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    X, Y = data
+    model = RLS().fit(X, Y)
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        for make in (file.create_dataset, lambda name, data: zarr.array(data)):
+            stored = make(f"X{len(file)}", data=X), make(f"Y{len(file)}", data=Y)
+            for name, call in [
+                ("X", lambda pair: RLS().fit(pair[0], Y)),
+                ("X", lambda pair: model.predict(pair[0])),
+                ("X", lambda pair: RLS().fit({"a": pair[0]}, Y)),
+                ("y", lambda pair: RLS().fit(X, pair[1])),
+                ("y", lambda pair: Moments.from_arrays(X, pair[1])),
+                ("y", lambda pair: model.score(X, pair[1])),
+            ]:
+                with pytest.raises(TypeError, match=rf"{name}.* a Dask array, dask.array.from_arr"):
+                    call(stored)
 
 
 # ---------------------------------------------------------------- reading

@@ -85,13 +85,12 @@ def test_files_keep_names(make, tmp_path):
     assert type(found.predict(X)) is type(Y)
 
 
-def test_checkpoints_keep_names(tmp_path):
+def test_moments_of_batches_keep_names():
     X, Y = tables()
     batches = [(X[:20], Y[:20]), (X[20:40], Y[20:40]), (X[40:], Y[40:])]
-    Moments.from_batches(batches[:2], checkpoint=tmp_path / "moments")
-    found = Moments.from_batches(batches, checkpoint=tmp_path / "moments")
+    found = Moments.from_batches(batches)
     assert list(found.feature_names) == COLUMNS
-    assert list(Moments.from_batches(batches).labels.outside.coordinate(0)) == OUTPUTS
+    assert list(found.labels.outside.coordinate(0)) == OUTPUTS
 
 
 # ---------------------------------------------------------------- sums

@@ -52,11 +52,8 @@ from .namespace import (
 from .spectral import Whitened
 from .tensor import (
     Tucker,
-    chunk_mode,
-    chunks,
     gram,
     multi_mode_product,
-    sum_of_squares,
     unfold,
 )
 
@@ -179,9 +176,9 @@ def hosvd(
     -------
     Approximation
     """
-    norm = sum_of_squares(Z) if norm is None else norm
+    norm = float(squared_norm(Z)) if norm is None else norm
     scale = 1.0 if 1e-230 < norm < 1e230 else safe_scale(Z)
-    T, total = (Z, norm) if scale == 1.0 else (Z / scale, sum_of_squares(Z / scale))
+    T, total = (Z, norm) if scale == 1.0 else (Z / scale, float(squared_norm(Z / scale)))
     wanted = range(Z.ndim) if modes is None else modes
     grams = {} if whole is None and is_numpy_array(T) else _known_grams(T, wanted, whole)
     found = [_Mode(None, np.empty(0), 0.0)] * Z.ndim
@@ -263,7 +260,7 @@ def _project(
 ) -> Approximation:
     """Return the nearest tensor to Z with the given subspaces (Theorem 1 of the HOLRR paper)."""
     core = multi_mode_product(Z, bases, transposed=True)
-    error = (sum_of_squares(Z) if norm is None else norm) - float(squared_norm(core))
+    error = (float(squared_norm(Z)) if norm is None else norm) - float(squared_norm(core))
     # The difference has rounding errors; its exact value is at least max(tails).
     error = max(error, *tails, 0.0) if not math.isnan(error) else math.inf
     return Approximation(Tucker(core, tuple(bases), leading), error, tails, spectra, n_iter)
@@ -325,12 +322,12 @@ def _leading(T: Array, mode: int, k: int, G: Array | None = None) -> tuple[np.nd
         G = gram(T, mode) if G is None else G
         lam, U = eigh_top(G, k) if is_numpy_array(G) else leading_pairs(G, k)
         return np.maximum(lam, 0.0), U
-    rows = lambda: (unfold(chunk, mode) for _, chunk in chunks(T, mode))  # noqa: E731
-    lam, V = leading_pairs(sum(A.T @ A for A in rows()), min(k, rest))
+    A = unfold(T, mode)
+    lam, V = leading_pairs(A.T @ A, min(k, rest))
     lam = np.maximum(lam, 0.0)
     if lam.size == rest:  # all nonzero values are known
         lam = np.concatenate([lam, np.zeros(n - rest)])
-    return lam, _orthonormal(namespace_of(T).concat([A @ V for A in rows()]), k)
+    return lam, _orthonormal(A @ V, k)
 
 
 def _orthonormal(A: Array, k: int) -> Array:
@@ -360,7 +357,7 @@ def _numerical_rank(lam: np.ndarray) -> int:
 def safe_scale(Z: Array) -> float:
     """Return a divisor for Z, 1.0 unless the squares of Z would overflow or underflow."""
     xp = namespace_of(Z)
-    largest = max(float(xp.max(xp.abs(chunk))) for _, chunk in chunks(Z, chunk_mode(Z)))
+    largest = float(xp.max(xp.abs(Z)))
     return largest if largest > 0 and not 1e-120 < largest < 1e120 else 1.0
 
 

@@ -72,7 +72,7 @@ class BadEntryError(ValueError):
             f"in sample {self.index[0]}{feature}){rule}. {self.hint}"
         )
 
-    def moved(self, rows: slice | np.ndarray, box: Sequence[slice] = ()) -> BadEntryError:
+    def moved(self, rows: slice | np.ndarray) -> BadEntryError:
         """Return the same error with the position of the entry in the whole data.
 
         A hint that depends on the part of the data is dropped.
@@ -81,15 +81,11 @@ class BadEntryError(ValueError):
         ----------
         rows : slice or array of int
             Samples of the whole data that the array contains.
-        box : sequence of slices
-            Parts of modes 1 to p that the array contains. Modes without a slice are complete.
         """
         row, *rest = self.index
         sample = rows.start + row if isinstance(rows, slice) else int(rows[row])
-        first = [part.start for part in box] + [0] * (len(rest) - len(box))
-        moved = tuple(i + start for i, start in zip(rest, first, strict=True))
         hint = self.hint if self.hint == SAME_OUTPUTS else None
-        return BadEntryError(self.name, self.what, (sample, *moved), hint, self.feature)
+        return BadEntryError(self.name, self.what, (sample, *rest), hint, self.feature)
 
 
 def check_finite(A: Array, name: str) -> None:

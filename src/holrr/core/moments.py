@@ -313,7 +313,7 @@ class CentredMoments:
         outer = xp.reshape(
             xp.linalg.outer(weight * dx, xp.reshape(dy, (-1,))), tuple(self.Sxy.shape)
         )
-        outer += self.Sxy  # in place: these are the largest arrays of a stream
+        outer += self.Sxy  # in place: these are the largest arrays of a fit to data in chunks
         squares = xp.linalg.outer(weight * dx, dx)
         squares += self.Sxx
         grams = self.response_grams
@@ -495,29 +495,6 @@ class ResponseSums:
     def syy(self) -> float:
         """``sum w ||y - mean||^2``."""
         return float(namespace_of(self.squares).sum(self.squares))
-
-    def __add__(self, other: ResponseSums) -> ResponseSums:
-        """Return the sums of all samples, by the pairwise formula (see `CentredMoments`)."""
-        xp, weight = namespace_of(self.products), self.weight + other.weight
-        share, delta = other.weight / weight, other.mean - self.mean
-        shift = (1 - share) * other.basis_sum - share * self.basis_sum
-        products = xp.reshape(
-            xp.linalg.outer(shift, xp.reshape(delta, (-1,))), tuple(self.products.shape)
-        )
-        products += self.products
-        products += other.products
-        spread, grams = self.weight * share, None
-        if self.grams is not None and other.grams is not None:
-            pairs = zip(self.grams, other.grams, strict=True)
-            grams = tuple(G + H + spread * gram(delta, i) for i, (G, H) in enumerate(pairs))
-        return ResponseSums(
-            mean=self.mean + share * delta,
-            products=products,
-            basis_sum=self.basis_sum + other.basis_sum,
-            squares=self.squares + other.squares + spread * (delta * delta),
-            grams=grams,
-            weight=weight,
-        )
 
     def about_zero(self) -> ResponseSums:
         """Return the same sums about the origin, with zero for the mean."""

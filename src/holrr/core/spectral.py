@@ -14,7 +14,6 @@ mode 0, ``Z = sqrt(lam / (lam + alpha)) Q'Y``. The decomposition can be that of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -42,12 +41,8 @@ from .namespace import (
 from .sparse import centre_columns, is_sparse
 from .tensor import (
     Tucker,
-    chunk_mode,
-    chunks,
     fold,
-    is_memory_mapped,
     mode_product,
-    multi_mode_product,
     n_parameters,
     unfold,
 )
@@ -225,16 +220,13 @@ class Whitened:
             return self.residuals
         xp, Z, U = namespace_of(self.squares), self.Z, V.factors[0]
         terms = None if U is None else sum(c * (F.T @ F) for c, F in self.factor.fitted(U))
-        rss = xp.zeros_like(self.squares)
-        for box, z, core in _parts(Z, V) if is_memory_mapped(Z) else [(..., Z, V.expanded())]:
-            shape = core.shape[1:]
-            z, core = unfold(z, 0), unfold(core, 0)
-            if U is None:
-                part = sum(c * column_products(F, F) for c, F in self.factor.fitted(core))
-                part = part - 2 * column_products(z, core)
-            else:
-                part = column_products(core, terms @ core - 2 * (U.T @ z))
-            rss[box] = xp.reshape(part, shape)
+        z, core = unfold(Z, 0), unfold(V.expanded(), 0)
+        if U is None:
+            found = sum(c * column_products(F, F) for c, F in self.factor.fitted(core))
+            found = found - 2 * column_products(z, core)
+        else:
+            found = column_products(core, terms @ core - 2 * (U.T @ z))
+        rss = xp.reshape(found, self.squares.shape)
         return self.density * xp.clip(rss + self.squares, 0.0, None)
 
     def kept(self, share: float) -> dict[str, Any]:
@@ -255,21 +247,6 @@ class Whitened:
             **({} if self.density == 1.0 else {"density": self.density}),
             **self.more,
         }
-
-
-def _parts(Z: Array, V: Tucker) -> Iterator[tuple[Any, Array, Array]]:
-    """Yield boxes of outputs of a memory map, with Z and the expanded V in each box."""
-    mode = chunk_mode(Z, avoid=0)
-    for rows, chunk in chunks(Z, mode):
-        core, factors = V.core, [None, *V.factors[1:]]
-        box: Any = ...
-        if mode > 0:
-            box, U = (*(slice(None),) * (mode - 1), rows), factors[mode]
-            if U is None:
-                core = core[(slice(None),) * mode + (rows,)]
-            else:
-                factors[mode] = U[rows, :]
-        yield box, chunk, multi_mode_product(core, factors)
 
 
 # ---------------------------------------------------------------- square roots of X'X + alpha I

@@ -2,22 +2,14 @@
 
 The mode-n unfolding puts mode n along the rows and the other modes, in C order, along the columns.
 No formula of the library depends on the order of the columns.
-
-A whitened tensor Z that is larger than memory is a memory map. The Gram matrices, mode products and
-norms that the approximations need of it are sums over chunks along some mode (`chunks`). A tensor
-in memory is one chunk, so that one formula serves both.
 """
 
 from __future__ import annotations
 
 import math
-import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from weakref import WeakKeyDictionary
-
-import numpy as np
 
 from .namespace import (
     Array,
@@ -25,20 +17,16 @@ from .namespace import (
     device_of,
     is_numpy_array,
     namespace_of,
-    squared_norm,
     to_device_of,
 )
 from .sparse import is_sparse
 from .state import record
 
-__all__ = ["Tucker", "chunk_mode", "chunks", "fold", "gram", "is_memory_mapped", "mode_product"]
-__all__ += ["multi_mode_product", "n_parameters", "partial_traces", "release_pages"]
-__all__ += ["sum_of_squares", "unfold"]
+__all__ = ["Tucker", "fold", "gram", "mode_product", "multi_mode_product", "n_parameters"]
+__all__ += ["partial_traces", "unfold"]
 
 # Number of entries of a transposed copy that fits into the cache of a core.
 _CACHED = 2**16
-# Bytes of a chunk of a memory map: large enough for fast reads, small compared with the memory.
-CHUNK_BYTES = 2**26
 
 
 def unfold(T: Array, mode: int) -> Array:
@@ -85,33 +73,14 @@ def multi_mode_product(
         None if M is None or mode == skip else M.T if transposed else M
         for mode, M in enumerate(matrices)
     ]
-    if is_memory_mapped(T) and any(M is not None for M in chosen):
-        return _sum_over_chunks(T, chosen)
     pairs = [(mode, M) for mode, M in enumerate(chosen) if M is not None]
     for mode, M in sorted(pairs, key=lambda pair: pair[1].shape[0] / max(pair[1].shape[1], 1)):
         T = mode_product(T, M, mode)
     return T
 
 
-def _sum_over_chunks(T: Array, matrices: Sequence[Array | None]) -> Array:
-    """Return mode products of a tensor in a file: the sum of the products of its chunks."""
-    xp, cut = namespace_of(T), chunk_mode(T)
-    M = matrices[cut]
-    out = xp.zeros(
-        tuple(d if A is None else A.shape[0] for d, A in zip(T.shape, matrices, strict=True))
-    )
-    for part, chunk in chunks(T, cut):
-        own = None if M is None else M[:, part]
-        product = multi_mode_product(chunk, [*matrices[:cut], own, *matrices[cut + 1 :]])
-        where = (slice(None),) * cut + (part if M is None else slice(None),)
-        out[where] += product
-    return out
-
-
 def gram(T: Array, mode: int) -> Array:
     """Return ``T_(mode) T_(mode)'``, of shape (T.shape[mode], T.shape[mode])."""
-    if is_memory_mapped(T) and T.ndim > 1:
-        return sum(gram(chunk, mode) for _, chunk in chunks(T, chunk_mode(T, avoid=mode)))
     if mode == T.ndim - 1:  # no transposed copy: the last mode is along the columns already
         A = namespace_of(T).reshape(T, (math.prod(T.shape[:-1]), T.shape[-1]))
         return A.T @ A
@@ -147,54 +116,6 @@ def partial_traces(S: Array, shape: Sequence[int]) -> tuple[Array, ...]:
         once = xp.sum(xp.linalg.diagonal(xp.permute_dims(T, axes)), axis=-1)
         found.append(xp.linalg.trace(once))
     return tuple(found)
-
-
-# ---------------------------------------------------------------- memory-mapped tensors
-
-
-def is_memory_mapped(T: Array) -> bool:
-    """Return whether `T` is a memory map that is too large to be read at once."""
-    return isinstance(T, np.memmap) and T.nbytes > CHUNK_BYTES
-
-
-def chunks(T: Array, mode: int) -> Iterator[tuple[slice, Array]]:
-    """Yield consecutive slices along a mode, and the parts of `T` in them, read into memory."""
-    n = T.shape[mode]
-    if not is_memory_mapped(T):
-        yield slice(0, n), T
-        return
-    step = max(1, CHUNK_BYTES * n // T.nbytes)
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
-        chunk = np.array(T[(slice(None),) * mode + (rows,)])
-        release_pages(T)
-        yield rows, chunk
-
-
-def chunk_mode(T: Array, avoid: int | None = None) -> int:
-    """Return the mode to divide `T` along: the first with small slices, or else the longest."""
-    if not is_memory_mapped(T):
-        return 0
-    modes = [mode for mode in range(T.ndim) if mode != avoid]
-    for mode in modes:
-        if T.nbytes // T.shape[mode] <= CHUNK_BYTES:
-            return mode
-    return max(modes, key=lambda mode: T.shape[mode])
-
-
-def sum_of_squares(T: Array) -> float:
-    """Return ``||T||^2``."""
-    return sum(float(squared_norm(chunk)) for _, chunk in chunks(T, chunk_mode(T)))
-
-
-def release_pages(T: np.memmap) -> None:
-    """Release the memory of the pages of a memory map; the system may keep them in its cache.
-
-    Pages of a private (copy-on-write) map are kept, since its changes are not in the file.
-    """
-    pages: Any = getattr(T, "_mmap", None)
-    if T.mode != "c" and hasattr(pages, "madvise"):
-        pages.madvise(mmap.MADV_DONTNEED)
 
 
 # ---------------------------------------------------------------- Tucker form

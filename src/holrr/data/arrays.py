@@ -32,9 +32,9 @@ from ..core.sparse import is_sparse
 
 __all__ = ["as_slice", "check_groups", "check_inputs", "check_kind", "check_lengths"]
 __all__ += ["check_matrix", "check_not_empty", "check_outputs", "check_pair", "check_weights"]
-__all__ += ["comes_from", "ignores_missing", "is_dask", "is_on_disk"]
+__all__ += ["comes_from", "computed", "ignores_missing", "is_dask", "is_memory_map"]
 __all__ += ["locate_rows"]
-__all__ += ["nan_for_masked", "refuse_sparse", "take", "unmasked", "weights_of"]
+__all__ += ["nan_for_masked", "refuse_files", "refuse_sparse", "take", "unmasked", "weights_of"]
 
 MAX_WEIGHT = 1e150
 _NUMBERS = ("i", "u", "f", "b", "c")
@@ -55,15 +55,30 @@ def is_dask(A: Any) -> bool:
     return comes_from(A, "dask") and hasattr(A, "__dask_graph__")
 
 
-def is_on_disk(A: Any) -> bool:
-    """Return whether `A` is a memory map, an HDF5 dataset or a Zarr array."""
-    if isinstance(A, np.ndarray):
-        return isinstance(A, np.memmap) and getattr(A, "_mmap", None) is not None
-    if getattr(type(A), "is_on_disk", False):
-        return True
+def computed(*arrays: Any) -> tuple[Any, ...]:
+    """Return arrays in memory: Dask collections are computed together, others are unchanged."""
+    if not any(map(is_dask, arrays)):
+        return arrays
+    import dask
+
+    return dask.compute(*arrays)
+
+
+def is_memory_map(A: Any) -> bool:
+    """Return whether `A` is a memory map of NumPy, or a part of one."""
+    return isinstance(A, np.memmap) and getattr(A, "_mmap", None) is not None
+
+
+def refuse_files(A: Any, name: str) -> None:
+    """Raise a TypeError for HDF5 datasets and Zarr arrays, which Dask reads."""
     # Compare module names, so that neither library is imported.
     roots = {cls.__module__.partition(".")[0] for cls in type(A).__mro__}
-    return bool(roots & {"h5py", "zarr"}) and hasattr(A, "shape") and hasattr(A, "dtype")
+    if roots & {"h5py", "zarr"}:
+        raise TypeError(
+            f"{name} is an array in a file ({type(A).__module__.partition('.')[0]}."
+            f"{type(A).__name__}). Pass it as a Dask array, dask.array.from_array({name}), or read "
+            f"it into memory, {name}[:]."
+        )
 
 
 def ignores_missing(estimator: Any) -> bool:
@@ -244,6 +259,7 @@ def check_lengths(X: Any, Y: Any) -> None:
 def _check_array(A: Any, name: str, **options: Any) -> np.ndarray:
     """Apply scikit-learn's `check_array`, with the name of the argument in every message."""
     refuse_sparse(A, name)
+    refuse_files(A, name)
     A = _numbers(A, name)
     if _is_plain(A) and A.ndim == 2:  # a table of floats is converted to an array
         return A
@@ -455,8 +471,6 @@ def weights_of(sample_weight: Any, n_samples: int) -> np.ndarray | None:
     """Check the weights of all samples together, since those of one block may all be zero."""
     if is_dask(sample_weight):
         sample_weight = sample_weight.compute()
-    elif is_on_disk(sample_weight):
-        sample_weight = np.asarray(sample_weight)
     return check_weights(sample_weight, np.empty((n_samples, 0)))
 
 

@@ -18,12 +18,9 @@ from ..core.state import PlainState
 from ..core.warn import warn
 from .arrays import (
     check_groups,
-    check_kind,
     check_matrix,
-    check_not_empty,
     comes_from,
     is_dask,
-    is_on_disk,
     nan_for_masked,
 )
 from .inputs import block_of, flatten, is_blocks, join_columns, select_columns
@@ -183,7 +180,7 @@ class Delayer(PlainState, TransformerMixin, BaseEstimator):
         for block in X.values() if is_blocks(X) else [X]:
             check_rows(block, sample_dim=dim, groups=groups)
         shift = _Shift(self.delays_, _runs(groups, matrix.shape[0]), float(self.fill))
-        if isinstance(matrix, np.ndarray) and not is_on_disk(matrix):
+        if isinstance(matrix, np.ndarray):
             _warn_of_outliers(matrix, shift)
         grids = {grid.name: grid for grid in inputs.grids}
         if is_dataset(X):
@@ -199,7 +196,7 @@ class Delayer(PlainState, TransformerMixin, BaseEstimator):
         if hasattr(X, "columns"):
             return _delayed_table(X, matrix, shift)
         if inputs.grids:
-            return _delayed(X if is_on_disk(X) else _in_modes(matrix, inputs.grids[0]), shift)
+            return _delayed(_in_modes(matrix, inputs.grids[0]), shift)
         return _delayed_matrix(matrix, shift, [math.prod(grid.shape) for grid in labels.inputs])
 
     def fit_transform(
@@ -263,7 +260,7 @@ def _check_delays(delays: Any) -> np.ndarray:
 def _values(X: Any) -> Any:
     """Return inputs as a floating-point matrix, without a check of its entries.
 
-    Dask arrays are not computed, and data on disk are not read.
+    Dask arrays are not computed.
     """
     if is_dask(X):
         from ..streaming.dask import known_chunks
@@ -275,10 +272,6 @@ def _values(X: Any) -> Any:
             )
         X = known_chunks(X, "X")
         return X if X.dtype.kind == "f" else X.astype(np.float64)
-    if is_on_disk(X) and len(X.shape) == 2:
-        check_kind(X, "X")
-        check_not_empty(X, "X")
-        return X
     return check_matrix(nan_for_masked(X))
 
 
@@ -348,10 +341,6 @@ def _delayed(A: Array, shift: _Shift) -> Array:
     if is_dask(A):
         return _delayed_lazily(A, shift)
     rows = shift.rows
-    if is_on_disk(A):
-        from ..streaming.reading import GatheredRows
-
-        return GatheredRows(A, rows, shift.fill)
     xp = namespace_of(A)
     padded = xp.concat([A, xp.full_like(A[:1, ...], shift.fill)], axis=0)
     found = xp.take(padded, asarray_like(rows.reshape(-1), A), axis=0)
@@ -417,7 +406,7 @@ def _delayed_block(
     columns, grid = block_of(name, A)
     if hasattr(A, "columns") and not is_dask(A):
         return _delayed_table(A, columns, shift)
-    return _delayed(A if is_on_disk(A) else _in_modes(columns, grid), shift)
+    return _delayed(_in_modes(columns, grid), shift)
 
 
 def _delayed_table(X: Any, matrix: Array, shift: _Shift) -> Any:

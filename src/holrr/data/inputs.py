@@ -18,7 +18,7 @@ import numpy as np
 from ..core.input_map import InputSpace
 from ..core.namespace import asarray_like, is_array, namespace_of, to_numpy
 from ..core.sparse import is_sparse
-from .arrays import check_kind, check_outputs, is_dask, is_on_disk, nan_for_masked
+from .arrays import check_outputs, is_dask, is_memory_map, nan_for_masked, refuse_files
 from .labels import Grid, Labels
 
 __all__ = [
@@ -123,6 +123,7 @@ def flatten(X: Any) -> tuple[Any, tuple[Grid, ...]]:
         except ValueError:  # ragged data, for which the checks of matrices raise an error
             return X, ()
         X = values if values.ndim > 2 else X
+    refuse_files(X, "X")
     shape = tuple(getattr(X, "shape", ()))
     if len(shape) <= 2 or hasattr(X, "columns"):
         return X, ()
@@ -145,12 +146,6 @@ def _matrix(X: Any) -> Any:
         if X.ndim > 2:
             X = X.rechunk(dict.fromkeys(range(1, X.ndim), -1))
         return X.reshape((X.shape[0], math.prod(X.shape[1:])))
-    is_plain_map = isinstance(X, np.memmap) and X.flags.c_contiguous
-    if is_on_disk(X) and not is_plain_map:
-        from ..streaming.reading import Flattened
-
-        check_kind(X, "X")
-        return Flattened([X])
     if is_array(X) and not isinstance(X, np.ndarray):
         return namespace_of(X).reshape(X, (n, math.prod(modes)))
     return X.reshape((n, math.prod(modes)))
@@ -206,10 +201,6 @@ def join_columns(blocks: Sequence[Any]) -> Any:
         import dask.array as da
 
         return da.concatenate([da.asarray(block) for block in blocks], axis=1)
-    if any(is_on_disk(block) for block in blocks):
-        from ..streaming.reading import Flattened
-
-        return Flattened(blocks)
     try:
         xp = namespace_of(*blocks)
     except TypeError as error:
@@ -220,6 +211,7 @@ def join_columns(blocks: Sequence[Any]) -> Any:
 
 def block_of(name: Any, values: Any) -> tuple[Any, Grid]:
     """Return a block of a dict of arrays or tables as columns, and its grid."""
+    refuse_files(values, f"X[{name!r}]")
     values = nan_for_masked(values)
     if hasattr(values, "columns") and not is_dask(values):
         labels = np.array(
@@ -231,11 +223,11 @@ def block_of(name: Any, values: Any) -> tuple[Any, Grid]:
         from ..streaming.dask import known_chunks
 
         values = known_chunks(values, f"X[{name!r}]")
-    elif not hasattr(values, "shape") or (is_on_disk(values) and len(values.shape) == 1):
+    elif not hasattr(values, "shape"):
         values = np.asarray(values)
     if len(values.shape) == 0:
         raise ValueError(f"X[{name!r}] must have samples along its first axis; got a scalar.")
-    if not is_dask(values) and not is_on_disk(values):
+    if not is_dask(values) and not is_memory_map(values):
         values = check_outputs(values, f"X[{name!r}]")
     grid = unnamed_grid(values.shape[1:], name)
     return (values[:, None] if len(values.shape) == 1 else _matrix(values)), grid
@@ -272,8 +264,6 @@ def find_used(X: Any, may_be_missing: np.ndarray | None = None) -> np.ndarray | 
     if is_dask(X):
         X = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
         first = np.asarray(X[:1].compute())
-    elif is_on_disk(X):
-        first = np.asarray(X[0:1])
     else:
         first = to_numpy(_values(X)[:1, ...])
     missing = (
@@ -349,11 +339,6 @@ def _selected(X: Any, used: np.ndarray, *, check: bool) -> Any:
         return X.map_blocks(
             some_columns, used=used, check=check, dtype=X.dtype, chunks=(X.chunks[0], (used.size,))
         )
-    if is_on_disk(X):
-        from ..streaming.reading import Flattened
-
-        parts = X.parts if isinstance(X, Flattened) else [X]
-        return Flattened(parts, used, check=check)
     if is_sparse(X):
         return X.tocsc()[:, used]
     return some_columns(_values(X), used, check=check)

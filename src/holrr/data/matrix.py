@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..extras import need
-from .arrays import is_dask, is_on_disk
+from .arrays import is_dask
 from .labels import features_of, row_index
 from .unlabel import dims_of, has_dims, unlabel_inputs
 
@@ -59,8 +59,8 @@ def to_matrix(X: Any, sample_dim: str | None = None) -> tuple[Any, Any]:
         dim = dims_of(X)[0] if sample_dim is None else sample_dim
     found = unlabel_inputs(X, dim, None)
     values = found.X
-    if is_dask(values) or is_on_disk(values):
-        raise TypeError("to_matrix needs inputs in memory; compute or read them first.")
+    if is_dask(values):
+        raise TypeError("to_matrix needs inputs in memory; compute them first.")
     n_features, names = features_of(values, found.naming)
     shapes = {grid.name: grid.shape for grid in found.grids}
     shape: Any = shapes if len(shapes) > 1 or None not in shapes else shapes[None]

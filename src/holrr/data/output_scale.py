@@ -20,10 +20,10 @@ from ..core.fit import Fit
 from ..core.moments import CentredMoments, sum_responses
 from ..core.namespace import asarray_like, namespace_of, to_numpy
 from ..core.warn import warn
-from ..streaming.stream import Stream
+from ..streaming.chunks import Chunks
 from .arrays import comes_from, ignores_missing, nan_for_masked
 from .labels import Grid, Labels
-from .scores import errors_between
+from .scores import Errors, errors_between
 from .unlabel import is_dataset, unlabel_mode_weights, unlabel_outputs
 from .validation import Samples
 
@@ -48,7 +48,7 @@ _UNITS, _GAP, _SHARE = 30.0, 10.0, 0.05
 # Standard deviations relative to the largest one, below which an output counts as constant.
 _CONSTANT = 1e-12
 
-Data = TypeVar("Data", bound=Samples | Stream | CentredMoments)
+Data = TypeVar("Data", bound=Samples | Chunks | CentredMoments)
 
 
 def divide_outputs(
@@ -59,14 +59,14 @@ def divide_outputs(
     Parameters
     ----------
     estimator : estimator
-    data : Samples, Stream or CentredMoments
+    data : Samples, Chunks or CentredMoments
         Validated data of the fit.
     labels : Labels, optional
         Labels of the data.
 
     Returns
     -------
-    data : Samples, Stream or CentredMoments
+    data : Samples, Chunks or CentredMoments
         Data with divided outputs.
     scale : array of shape (d1, ..., dp), or None
         Divisor of each output. None without `scale_outputs`; the data are then those given.
@@ -116,7 +116,7 @@ def divided(data: Data, scale: np.ndarray) -> Data:
     """Return data whose outputs are divided by a scale of shape (d1, ..., dp)."""
     if isinstance(data, Samples):
         return replace(data, Y=data.Y / asarray_like(scale, data.Y, dtype=data.Y.dtype))
-    if isinstance(data, Stream):
+    if isinstance(data, Chunks):
         return data.scaled_outputs(1.0 / scale)
     s, xp = asarray_like(scale, data.Sxy), namespace_of(data.Sxy)
     squares = _squares_of(data) / s / s
@@ -138,7 +138,7 @@ def standard_deviations(data: Any, ignore_missing: bool = False) -> np.ndarray:
 
     Parameters
     ----------
-    data : Samples, Stream or CentredMoments
+    data : Samples, Chunks or CentredMoments
     ignore_missing : bool
         Whether NaN marks missing outputs. If not, it is an error.
 
@@ -150,11 +150,11 @@ def standard_deviations(data: Any, ignore_missing: bool = False) -> np.ndarray:
     if isinstance(data, CentredMoments):
         found = data.mean_y, _squares_of(data), data.weight
         dtype = data.dtype
-    elif isinstance(data, Stream):
-        dtype = data.dtype
+    elif isinstance(data, Chunks):
         if ignore_missing:  # outputs that are missing in some samples only raise an error later
-            data = data.with_outputs(_zero_for_missing, data.output_shape)
-        ((_, sums),) = data.responses(np.zeros((data.n_samples, 1)))
+            data = data.with_outputs(_zero_for_missing)
+        errors = data.errors(_sums_of_outputs)
+        found, unit, dtype = (errors.mean, errors.scatter, errors.weight), errors.unit, data.dtype
     else:
         scaled = data.scaled(inputs=False)
         unit, Y, w = scaled.y_unit, scaled.Y, scaled.w
@@ -187,6 +187,10 @@ def _squares_of(moments: CentredMoments) -> Any:
 def _zero_for_missing(Y: Any) -> np.ndarray:
     Y = np.asarray(nan_for_masked(Y))
     return np.where(np.isnan(Y), np.zeros((), Y.dtype), Y) if Y.dtype.kind == "f" else Y
+
+
+def _sums_of_outputs(X: Any, Y: np.ndarray, w: np.ndarray | None) -> Errors:
+    return errors_between(Y, np.broadcast_to(0.0, Y.shape), w, missing=False)
 
 
 def _unlabelled(given: Any, labels: Labels | None) -> Any:

@@ -1,4 +1,4 @@
-"""The coefficient of determination R2, for data in memory and for data read in blocks."""
+"""The coefficient of determination R2, for data in memory and for data read in chunks."""
 
 from __future__ import annotations
 

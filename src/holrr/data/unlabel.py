@@ -22,8 +22,8 @@ from .arrays import (
     comes_from,
     ignores_missing,
     is_dask,
-    is_on_disk,
     nan_for_masked,
+    refuse_files,
 )
 from .inputs import Inputs, block_of, flatten, grids_of_shape, is_blocks, join_columns
 from .labels import (
@@ -421,6 +421,7 @@ def _outputs(
         return from_polars(y, known)
     if known is not None and is_a_table_without_names(y, known):
         y = in_levels(check_outputs(y), known)
+    refuse_files(y, "y")
     return y, Labels(sample_dim=dim)
 
 
@@ -552,7 +553,7 @@ def is_a_table_without_names(y: Any, known: Labels | None) -> bool:
     """Return whether an array has the columns of a table with levels."""
     if known is None or len(known.columns) < 2 or known.outputs is None:
         return False
-    shape: tuple[int, ...] = () if is_on_disk(y) or is_dask(y) else np.shape(y)
+    shape: tuple[int, ...] = () if is_dask(y) else np.shape(y)
     return len(shape) == 2 and shape[1] == known.columns[0].size
 
 
@@ -656,19 +657,13 @@ def _check_same_columns(labels: Labels, known: Labels | None) -> None:
     raise ValueError(f"y has other columns than the fit: {what}.")
 
 
-def _folded(y: Any, shape: tuple[int, ...]) -> Any:
-    from ..streaming.reading import Folded
-
-    return Folded(y, shape)
-
-
 def fold(y: Any, output_shape: Sequence[int]) -> Any:
     """Reshape flat outputs, (n_samples, D), to (n_samples, d1, ..., dp)."""
     shape = tuple(output_shape)
     if not all(isinstance(d, Integral) and d > 0 for d in shape):
         raise ValueError(f"output_shape must contain positive integers; got {output_shape!r}.")
     shape = tuple(int(d) for d in shape)
-    y = y if (hasattr(y, "shape") and hasattr(y, "reshape")) or is_on_disk(y) else np.asarray(y)
+    y = y if hasattr(y, "shape") and hasattr(y, "reshape") else np.asarray(y)
     found, D = tuple(y.shape), math.prod(shape)
     if len(found) == 1 and D == 1:
         found = (*found, 1)
@@ -677,7 +672,7 @@ def fold(y: Any, output_shape: Sequence[int]) -> Any:
             f"y must have shape (n_samples, {D}), since output_shape={shape} has {D} entries; got "
             f"{tuple(y.shape)}."
         )
-    return y.reshape((found[0], *shape)) if hasattr(y, "reshape") else _folded(y, shape)
+    return y.reshape((found[0], *shape))
 
 
 # ---------------------------------------------------------------- sample dimension

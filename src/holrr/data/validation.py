@@ -1,4 +1,4 @@
-"""Validation: conversion of user data to checked samples in memory or a stream of blocks.
+"""Validation: conversion of user data to checked samples in memory, or to data in chunks.
 
 Every `fit`, `partial_fit`, `predict` and `score` validates its data here. Validation does not
 change the estimator: names and labels are returned as a record, which `fit` assigns at its end.
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..core.checks import unit_of
+from ..core.checks import check_finite, unit_of
+from ..core.moments import check_sizes
 from ..core.namespace import (
     Array,
     all_to_numpy,
@@ -24,7 +25,7 @@ from ..core.namespace import (
     to_numpy,
 )
 from ..core.sparse import is_sparse
-from ..streaming.stream import Stream, for_workers, open_stream
+from ..streaming.chunks import Chunks, for_workers, open_chunks
 from .arrays import (
     check_inputs,
     check_matrix,
@@ -32,7 +33,10 @@ from .arrays import (
     check_pair,
     check_weights,
     comes_from,
+    computed,
+    ignores_missing,
     is_dask,
+    nan_for_masked,
     refuse_sparse,
     take,
     weights_of,
@@ -53,9 +57,9 @@ from .scores import check_scored, errors_of
 from .unlabel import Unlabelled, dimension_of_inputs, has_dims, unlabel, unlabel_inputs
 from .unusual import largest_leverage
 
-__all__ = ["Names", "Samples", "compare_inputs", "named", "names_of_inputs"]
+__all__ = ["Names", "Samples", "SparseSamples", "compare_inputs", "named", "names_of_inputs"]
 __all__ += ["names_of_moments"]
-__all__ += ["open_data", "score_errors", "validate"]
+__all__ += ["open_data", "score_errors", "sparse_samples", "validate"]
 __all__ += ["validate_inputs", "validate_points", "whole_points", "without_missing"]
 
 
@@ -86,7 +90,7 @@ class Names:
         ----------
         hat : dict or None
             As `Fit.hat`.
-        data : Samples or Stream
+        data : Samples or Chunks
         """
         if not isinstance(data, Samples):
             return self
@@ -170,6 +174,30 @@ class Samples:
         return replace(self, X=X, Y=Y, w=None if self.w is None else to_numpy(self.w))
 
 
+def sparse_samples(data: Chunks) -> Samples:
+    """Return samples with sparse inputs in CSR format, whose outputs must be finite."""
+    X, Y = data.X.astype(data.dtype, copy=False), data.outputs
+    check_finite(Y, "y")
+    check_sizes(float(np.max(np.abs(X.data), initial=0.0)), 0.0, 1.0)
+    return SparseSamples(X, Y, data.w)
+
+
+class SparseSamples(Samples):
+    """Samples with sparse inputs in CSR format."""
+
+    def rows(self, index: np.ndarray) -> Samples:
+        w = None if self.w is None else self.w[index]
+        return SparseSamples(self.X[index], self.Y[index], w)
+
+    def scaled(self, *, inputs: bool = True) -> Samples:
+        """Return the samples, which stay in their units."""
+        return self
+
+    def to_host_if_small(self) -> Samples:
+        """Return the samples, which are on the host."""
+        return self
+
+
 def validate(
     estimator: Any,
     X: Any,
@@ -179,8 +207,8 @@ def validate(
     groups: Any = None,
     sample_dim: Any = None,
     first: bool = True,
-    stream: bool = True,
-) -> tuple[Samples | Stream, Names]:
+    in_chunks: bool = True,
+) -> tuple[Samples | Chunks, Names]:
     """Check the data of a fit, and return them with their names.
 
     Parameters
@@ -195,8 +223,9 @@ def validate(
         Sample dimension of xarray objects.
     first : bool
         Whether this is a new fit. If not, names are compared with those of earlier batches.
-    stream : bool
-        Whether data on disk or of Dask may be read in blocks. If not, they are read completely.
+    in_chunks : bool
+        Whether the estimator fits data in chunks. If not, memory maps are read completely, and Dask
+        arrays are an error.
     """
     if y is None:
         raise ValueError(
@@ -222,7 +251,9 @@ def validate(
         features = getattr(estimator, "feature_names_in_", None)
         names = Names(estimator.n_features_in_, features, estimator.labels_)
         data = without_missing(data, known)
-    return (_open(data, first) if stream else _samples(data, first)), names
+    if in_chunks:
+        return _open(data, first, ignores_missing(estimator)), names
+    return _samples(data, first), names
 
 
 def _check_sparse(estimator: Any, X: Any) -> None:
@@ -255,7 +286,7 @@ def open_data(
     sample_weight: Any = None,
     *,
     missing: str = "raise",
-) -> tuple[Samples | Stream, Names]:
+) -> tuple[Samples | Chunks, Names]:
     """Check data without an estimator, and return them with their names.
 
     Parameters
@@ -267,12 +298,16 @@ def open_data(
     """
     data = unlabel(SimpleNamespace(missing=missing), X, y, sample_weight)
     data, names = named(data)
-    return _open(data, True), names
+    return _open(data, True, missing == "ignore"), names
 
 
-def _open(data: Unlabelled, first: bool) -> Samples | Stream:
-    stream = open_stream(data.X, data.y, data.sample_weight)
-    return _samples(data, first) if stream is None else stream
+def _open(data: Unlabelled, first: bool, ignore_missing: bool) -> Samples | Chunks:
+    chunks = open_chunks(data.X, data.y, data.sample_weight)
+    if chunks is not None:
+        return chunks
+    X, y, w = computed(data.X, data.y, data.sample_weight)
+    y = nan_for_masked(y) if ignore_missing else y
+    return _samples(replace(data, X=X, y=y, sample_weight=w), first)
 
 
 def _samples(data: Unlabelled, first: bool) -> Samples:
@@ -388,7 +423,6 @@ def score_errors(
     y: Any,
     sample_weight: Any = None,
     sums_of: Any = None,
-    n_sums: int = 3,
 ) -> Any:
     """Compute the sums for scores of a fitted model in one pass over the data.
 
@@ -400,8 +434,6 @@ def score_errors(
     sums_of : callable, optional
         Maps inputs, outputs and weights of checked samples to sums that can be added. The default
         is `Errors` of the predictions.
-    n_sums : int
-        Number of arrays of the shape of the outputs in these sums, for the memory budget.
     """
     if sums_of is None:
         _check_sparse(model, X)
@@ -411,15 +443,13 @@ def score_errors(
     check_features(model, data.X, data.inputs.naming)
     used = None if model.labels_ is None else model.labels_.used
     X = select_columns(data.X, used)
-    stream = open_stream(X, data.y, data.sample_weight)
-    checked: Any = None
-    if stream is None:
-        checked = check_inputs(X, names=column_names(data.inputs, used))
-    shape = model._output_shape
-    if stream is not None:
-        check_scored((stream.n_samples, *stream.output_shape), (stream.n_samples, *shape))
-        return stream.errors(sums_of or partial(errors_of, for_workers(model)), n_sums)
-    Y = check_outputs(data.y)
+    chunks, shape = open_chunks(X, data.y, data.sample_weight), model._output_shape
+    if chunks is not None:
+        check_scored((chunks.n_samples, *chunks.output_shape), (chunks.n_samples, *shape))
+        return chunks.errors(sums_of or partial(errors_of, for_workers(model)))
+    X, y, w = computed(X, data.y, data.sample_weight)
+    checked: Any = check_inputs(X, names=column_names(data.inputs, used))
+    Y = check_outputs(nan_for_masked(y) if ignores_missing(model) else y)
     check_scored(Y.shape, (checked.shape[0], *shape))
-    w = weights_of(data.sample_weight, Y.shape[0])
+    w = weights_of(w, Y.shape[0])
     return (sums_of or partial(errors_of, model))(checked, Y, w)

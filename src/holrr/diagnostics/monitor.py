@@ -11,7 +11,7 @@ from ..annotations import CrossValidation
 from ..core.namespace import to_numpy
 from ..core.state import PlainState
 from ..core.threads import few_threads_for
-from ..data.arrays import check_inputs, is_dask, is_on_disk, refuse_sparse, take, weights_of
+from ..data.arrays import check_inputs, is_dask, is_memory_map, refuse_sparse, take, weights_of
 from ..data.inputs import Inputs, column_names, drop_missing, find_used
 from ..data.labels import Labels
 from ..data.unlabel import sample_dimension, unlabel_inputs
@@ -28,9 +28,9 @@ class InputMonitor(PlainState, BaseEstimator):
     Fit an `InputMonitor` to the inputs that a model is fitted to, and pass it to `diagnose_inputs`
     with new inputs. It serves models of every kind.
 
-    The fit uses at most 500 rows, and fewer rows if there are many inputs. The rows are
-    spread evenly over the data. Only these rows are read from memory maps, HDF5, Zarr and Dask
-    arrays. Inputs that are NaN in every row, such as land in a field of the sea, are left out.
+    The fit uses at most 500 rows, and fewer rows if there are many inputs. The rows are spread
+    evenly over the data. Only these rows are read from memory maps and Dask arrays. Inputs that are
+    NaN in every row, such as land in a field of the sea, are left out.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class InputMonitor(PlainState, BaseEstimator):
         if self.cv is not None:
             if matrix.shape[0] < n:
                 raise ValueError(
-                    f"cv={self.cv!r} needs data in memory, and X is read in blocks: use cv=None, "
+                    f"cv={self.cv!r} needs data in memory, and X is read in chunks: use cv=None, "
                     f"or pass rows of X as an array."
                 )
             splits = check_splits(self.cv, matrix, np.empty(n), groups, weights)
@@ -137,7 +137,7 @@ class InputMonitor(PlainState, BaseEstimator):
         If the inputs are not in memory, only the rows that are used are read.
         """
         X = inputs.X
-        if not (is_dask(X) or is_on_disk(X) or isinstance(X, np.memmap)):
+        if not (is_dask(X) or is_memory_map(X)):
             return X, slice(None)
         n, d = X.shape
         rows = np.arange(n) if weights is None else np.flatnonzero(weights > 0)

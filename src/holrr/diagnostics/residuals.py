@@ -177,7 +177,7 @@ def _held_out(model: Any, X: Any, y: Any, cv: Any, sample_weight: Any, groups: A
     data, names = validate(model, X, y, sample_weight, groups=groups, sample_dim=dim)
     if not isinstance(data, Samples):
         raise ValueError(
-            "find_outliers needs dense samples in memory, but X or y is sparse or read in blocks. "
+            "find_outliers needs dense samples in memory, but X or y is sparse or read in chunks. "
             "Pass some of the rows as arrays."
         )
     splits = check_splits(cv, data.X, data.Y, groups, data.w)

@@ -30,8 +30,8 @@ from ..linear.fit import fit_data, fit_moments, refuse_output_weight, weigh_outp
 from ..linear.inputs import input_plan
 from ..linear.robust import weigh_samples
 from ..missing.fit import has_missing
+from ..streaming.chunks import Chunks
 from ..streaming.moments import Moments
-from ..streaming.stream import Stream
 
 __all__ = ["Groups", "group_data"]
 
@@ -40,7 +40,7 @@ _N_FOLDS = 5
 
 
 def group_data(
-    model: Any, data: Samples | Stream, names: Names, n_groups: int, groups: Any
+    model: Any, data: Samples | Chunks, names: Names, n_groups: int, groups: Any
 ) -> Groups:
     """Divide validated data into groups, as moments or samples to fit a model to.
 
@@ -48,7 +48,7 @@ def group_data(
     """
     data, scale = divide_outputs(model, data, names.labels)
     data = _with_robust_weights(model, data, names)
-    w = data.w if isinstance(data, Samples) else data.weights
+    w = data.w
     labels = _labels(data.n_samples, None if w is None else to_numpy(w), n_groups, groups)
     given = None if groups is None else np.asarray(groups)
     found = Groups(data, labels, given, names, scale=scale)
@@ -59,9 +59,9 @@ def group_data(
             model._features_so_far(names) if hasattr(model, "tucker_") else draw(data, names)
         )
         found.parts = found.features.fold_moments(data, labels, n, grams)
-    elif isinstance(data, Stream):
+    elif isinstance(data, Chunks):
         if isinstance(model, LinearRegressor):
-            what = "standard errors of data that are read in blocks"
+            what = "standard errors of data that are read in chunks"
             refuse_output_weight(model.output_weight, what)
         found.parts = data.fold_moments(labels, n, grams)
     elif not _needs_samples(model, data, labels[labels >= 0]):
@@ -81,7 +81,7 @@ def group_data(
     return found
 
 
-def _with_robust_weights(model: Any, data: Samples | Stream, names: Names) -> Samples | Stream:
+def _with_robust_weights(model: Any, data: Samples | Chunks, names: Names) -> Samples | Chunks:
     """Return data with the weights of a robust loss, which are the same in all refits."""
     if getattr(model, "loss", "squared") == "squared":
         return data
@@ -139,7 +139,7 @@ def _needs_samples(model: Any, data: Samples, labels: np.ndarray) -> bool:
 class Groups:
     """Data in groups that can be left out, one at a time."""
 
-    data: Samples | Stream | None = None
+    data: Samples | Chunks | None = None
     # Group of each sample, or -1, and the label from the user, for splitters of a search.
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     groups: np.ndarray | None = None

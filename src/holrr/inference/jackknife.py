@@ -144,11 +144,11 @@ def standard_errors(
             names = replace(names, features=final.feature_names_in_)
         grouped = Groups(parts=parts, names=names, scale=scale)
     else:
-        stream = not is_kernel or final._uses_landmarks
+        in_chunks = not is_kernel or final._uses_landmarks
         fresh = clone(final)
         dim = refit_dimension(final, X, y)
         data, names = validate(
-            fresh, X, y, sample_weight, groups=groups, sample_dim=dim, stream=stream
+            fresh, X, y, sample_weight, groups=groups, sample_dim=dim, in_chunks=in_chunks
         )
         grouped = group_data(final, data, names, int(n_groups), groups)
     named = clone(final)

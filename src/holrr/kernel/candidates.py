@@ -16,7 +16,7 @@ from ..core.namespace import Array, to_numpy
 from ..data.arrays import take
 from ..data.validation import Samples
 from ..model_selection.grid import check_penalties
-from ..streaming.stream import Stream
+from ..streaming.chunks import Chunks
 from .gram import KernelFunction, centred_gram
 
 __all__ = ["KernelSpec", "check_kernels", "kernel_alphas", "kernel_function"]
@@ -151,7 +151,7 @@ def median_gamma(X: Array, w: Array | None = None, kernel: str = "rbf") -> float
     return gamma
 
 
-def some_samples(data: Samples | Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def some_samples(data: Samples | Chunks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Select at most 500 samples with positive weight, in equal steps, on the host.
 
     Returns
@@ -163,7 +163,7 @@ def some_samples(data: Samples | Stream) -> tuple[np.ndarray, np.ndarray, np.nda
     rows : array of shape (n,)
         Indices of the samples.
     """
-    w = data.w if isinstance(data, Samples) else data.weights
+    w = data.w
     rows = np.arange(data.n_samples) if w is None else np.flatnonzero(to_numpy(w) > 0)
     rows = rows[np.linspace(0, rows.size - 1, min(rows.size, _SOME)).astype(int)]
     some = take(data.X, rows) if isinstance(data, Samples) else data.input_rows(rows)

@@ -25,8 +25,8 @@ from ..data.output_scale import SCALE_CONSTRAINT, divide_outputs, multiply_outpu
 from ..data.validation import Names, Samples, validate, validate_points
 from ..docstrings import document
 from ..linear.estimators import DATA_CONSTRAINTS, MULTILINEAR_CONSTRAINTS, check_batch
+from ..streaming.chunks import Chunks
 from ..streaming.moments import Moments
-from ..streaming.stream import Stream
 from .candidates import KernelSpec, kernel_function
 from .fit import KernelOptions, fit_landmarks, fit_samples, kernel_std_factor
 from .gram import KernelFunction
@@ -74,7 +74,7 @@ class KernelRegressor(TensorRegressor):
 
     The model has coefficients of the kernel values with the training samples or with landmarks.
     With landmarks, the problem is linear in a feature map, so that moments, batches and data that
-    are read in blocks work as for linear models.
+    are read in chunks work as for linear models.
     """
 
     _parameter_constraints = {  # noqa: RUF012 (scikit-learn's convention)
@@ -116,7 +116,7 @@ class KernelRegressor(TensorRegressor):
         X : array of shape (n_samples, n_features)
             Inputs: an array of any array library, a DataFrame or an xarray object, or with
             ``kernel="precomputed"`` the Gram matrix of shape (n_samples, n_samples). With
-            landmarks, data on disk and Dask arrays are read in blocks (see docs/streaming.md).
+            landmarks, memory maps and Dask arrays are read in chunks (see docs/streaming.md).
             Cells of maps that are NaN in every sample are left out.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
@@ -126,7 +126,7 @@ class KernelRegressor(TensorRegressor):
             Sample dimension of xarray objects. By default, the first one that `X` and `y` share.
         """
         data, names = validate(
-            self, X, y, sample_weight, sample_dim=sample_dim, stream=self._uses_landmarks
+            self, X, y, sample_weight, sample_dim=sample_dim, in_chunks=self._uses_landmarks
         )
         options = self._options()
         data, scale = divide_outputs(self, data, names.labels)
@@ -287,7 +287,7 @@ class KernelRegressor(TensorRegressor):
     def _kernel_function(self) -> KernelFunction:
         return kernel_function(self._kernel_spec())
 
-    def _draw_features(self, data: Samples | Stream, names: Names) -> Landmarks:
+    def _draw_features(self, data: Samples | Chunks, names: Names) -> Landmarks:
         points = choose_landmarks(data, names, self.kernel, self.landmarks, self.random_state)
         return Landmarks.of(self._kernel_function(), points)
 

@@ -30,8 +30,8 @@ from ..core.tensor import Tucker, mode_product
 from ..core.warn import warn
 from ..data.arrays import take
 from ..data.validation import Names, Samples, validate_points
+from ..streaming.chunks import Chunks
 from ..streaming.moments import Moments
-from ..streaming.stream import Stream
 from .gram import KernelFunction, centred_gram
 from .problem import positive_part
 
@@ -61,21 +61,21 @@ class Landmarks:
         dtype = X.dtype if xp.isdtype(X.dtype, "real floating") else xp.float64
         return xp.astype(self.kernel(X, self.points) @ (self.Q / self.s), dtype, copy=False)
 
-    def moments(self, data: Samples | Stream, response_grams: bool = False) -> Moments:
+    def moments(self, data: Samples | Chunks, response_grams: bool = False) -> Moments:
         """Compute the moments of the features and the outputs, in blocks of rows."""
         return self.fold_moments(data, None, 1, response_grams)[0]
 
     def fold_moments(
         self,
-        data: Samples | Stream,
+        data: Samples | Chunks,
         labels: np.ndarray | None,
         n_folds: int,
         response_grams: bool = False,
     ) -> list[Moments]:
-        """Compute the moments of the samples of each fold, see `Stream.fold_moments`."""
-        if isinstance(data, Stream):
-            stream = data.mapped(self.features, 2 * self.points.shape[0])
-            return stream.fold_moments(labels, n_folds, response_grams)
+        """Compute the moments of the samples of each fold, see `Chunks.fold_moments`."""
+        if isinstance(data, Chunks):
+            how: Any = {"features": self.features, "n_mapped": 2 * self.points.shape[0]}
+            return data.fold_moments(labels, n_folds, response_grams, **how)
         check_finite(data.Y, "y")  # all of y, so that the message has indices into all data
         labels = np.zeros(data.n_samples, dtype=int) if labels is None else labels
         return [
@@ -107,7 +107,7 @@ class Landmarks:
 
 
 def choose_landmarks(
-    data: Samples | Stream,
+    data: Samples | Chunks,
     names: Names,
     kernel: Any,
     landmarks: Any,
@@ -132,8 +132,8 @@ def choose_landmarks(
     return copy_of(to_device_of(points, data.X) if isinstance(data, Samples) else points)
 
 
-def _draw(data: Samples | Stream, n_landmarks: int, random_state: Any) -> Array:
-    w = data.w if isinstance(data, Samples) else data.weights
+def _draw(data: Samples | Chunks, n_landmarks: int, random_state: Any) -> Array:
+    w = data.w
     rows = np.arange(data.n_samples) if w is None else np.flatnonzero(to_numpy(w) > 0)
     n = rows.size
     if n_landmarks > n:

@@ -43,7 +43,7 @@ from ..model_selection.linear import (
 )
 from ..model_selection.search import Choice, Found, SearchOptions, run_search
 from ..model_selection.sources import Problems
-from ..streaming.stream import Stream
+from ..streaming.chunks import Chunks
 from .candidates import KernelSpec, check_kernels, kernel_function, some_samples
 from .estimators import KERNEL_CONSTRAINTS, KernelHOLRR, KernelLRR, KernelRLS
 from .fit import KernelOptions, fit_landmarks, fit_samples
@@ -98,7 +98,7 @@ class KernelSearch(Search):
         X : array of shape (n_samples, n_features)
             Inputs: an array of any array library, a DataFrame or an xarray object, or with
             ``kernel="precomputed"`` the Gram matrix of shape (n_samples, n_samples). With
-            landmarks, data on disk and Dask arrays are read in blocks (see docs/streaming.md).
+            landmarks, memory maps and Dask arrays are read in chunks (see docs/streaming.md).
             Cells of maps that are NaN in every sample are left out.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
@@ -116,7 +116,7 @@ class KernelSearch(Search):
             sample_weight,
             groups=groups,
             sample_dim=sample_dim,
-            stream=self._uses_landmarks,
+            in_chunks=self._uses_landmarks,
         )
         options = replace(self._options(data), groups=groups)
         data, scale = divide_outputs(self, data, names.labels)
@@ -140,7 +140,7 @@ class KernelSearch(Search):
 
     # ------------------------------------------------------------ steps
 
-    def _options(self, data: Samples | Stream) -> SearchOptions:
+    def _options(self, data: Samples | Chunks) -> SearchOptions:
         """Return the checked parameters of the search."""
         self._grid((data.n_samples, *data.output_shape))  # raises for a bad max_rank
         options = SearchOptions(
@@ -158,7 +158,7 @@ class KernelSearch(Search):
         return options
 
     def _choose_points(
-        self, data: Samples | Stream, names: Names, specs: Sequence[KernelSpec]
+        self, data: Samples | Chunks, names: Names, specs: Sequence[KernelSpec]
     ) -> Array | None:
         """Return the landmarks; None for an exact fit."""
         if not self._uses_landmarks:
@@ -167,7 +167,7 @@ class KernelSearch(Search):
         return choose_landmarks(data, names, kernel, self.landmarks, self.random_state)
 
     def _source(
-        self, data: Samples | Stream, splits: Sequence[Split], points: Array | None
+        self, data: Samples | Chunks, splits: Sequence[Split], points: Array | None
     ) -> Gram | LandmarkMoments:
         how = {"fit_intercept": self.fit_intercept, "center_kernel": self.center_kernel}
         if points is not None:
@@ -179,7 +179,7 @@ class KernelSearch(Search):
         self,
         found: Found,
         names: Names,
-        data: Samples | Stream,
+        data: Samples | Chunks,
         specs: list[KernelSpec],
         points: Array | None,
         fits: FoldFits | None,

@@ -31,8 +31,8 @@ from ..model_selection.folds import (
 from ..model_selection.intervals import FoldResiduals, MomentResiduals, residual_outputs
 from ..model_selection.sources import Problem, Source
 from ..model_selection.surface import HeldOut, HeldOutSamples
+from ..streaming.chunks import Chunks
 from ..streaming.moments import Moments
-from ..streaming.stream import Stream
 from .candidates import KernelSpec, kernel_alphas, kernel_function, mean_eigenvalue, some_samples
 from .fit import KernelOptions, fit_landmarks, fit_samples, kernel_std_factor
 from .gram import KernelFunction, centred_gram
@@ -127,8 +127,8 @@ class LandmarkMoments(Source):
 
     Parameters
     ----------
-    data : Samples or Stream
-        Samples with scaled outputs, or a stream, whose splits must be a partition.
+    data : Samples or Chunks
+        Samples with scaled outputs, or data in chunks, whose splits must be a partition.
     splits : list of index pairs
         Training and test indices of each fold.
     points : array of shape (n_landmarks, n_features)
@@ -141,7 +141,7 @@ class LandmarkMoments(Source):
 
     def __init__(
         self,
-        data: Samples | Stream,
+        data: Samples | Chunks,
         splits: Sequence[Split],
         points: Array,
         *,
@@ -168,7 +168,7 @@ class LandmarkMoments(Source):
         self._features = Landmarks.of(kernel_function(candidate), self.points)
         if not self._is_partition:
             return
-        w = data.weights if isinstance(data, Stream) else None  # excludes samples without weight
+        w = data.w if isinstance(data, Chunks) else None  # excludes samples without weight
         labels = labels_of(self.splits, data.n_samples, w)
         self.folds = make_folds(self.splits)  # frees the moments of the kernel before
         parts = self._features.fold_moments(data, labels, len(self.splits))
@@ -198,7 +198,7 @@ class LandmarkMoments(Source):
 
     def residuals(self, problem: Problem, fit: Fit, fold: Fold) -> FoldResiduals | MomentResiduals:
         features, hat, data = problem.features, fit.hat, self.samples
-        if isinstance(data, Stream):
+        if isinstance(data, Chunks):
             assert fold.unseen is not None
             return MomentResiduals(fit, fold.unseen)
         assert hat is not None
@@ -228,13 +228,13 @@ def training_inputs(kernel: KernelFunction, X: Array, rows: np.ndarray, train: n
     return take(X.T, train).T if kernel.name == "precomputed" else X
 
 
-def _max_input_rank(data: Samples | Stream, splits: Sequence[Split]) -> int:
+def _max_input_rank(data: Samples | Chunks, splits: Sequence[Split]) -> int:
     """Return the largest useful input rank: at most the number of training samples and outputs."""
     return min(max(train.size for train, _ in splits), math.prod(data.output_shape))
 
 
 def _default_alphas(
-    data: Samples | Stream, specs: Sequence[KernelSpec], center: bool
+    data: Samples | Chunks, specs: Sequence[KernelSpec], center: bool
 ) -> np.ndarray:
     some: Any = some_samples(data)
     return kernel_alphas([mean_eigenvalue(spec, *some, center=center) for spec in specs])

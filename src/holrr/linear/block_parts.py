@@ -99,8 +99,7 @@ def block_errors(
         Arguments of `score_blocks`.
     """
     parts = block_parts_of(model, "score_blocks")
-    sums_of, n_sums = partial(part_errors_of, parts), 3 + 2 * len(parts.columns)
-    return parts.names, score_errors(model, X, y, sample_weight, sums_of, n_sums)
+    return parts.names, score_errors(model, X, y, sample_weight, partial(part_errors_of, parts))
 
 
 # ---------------------------------------------------------------- parts

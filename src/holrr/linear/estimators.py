@@ -27,8 +27,8 @@ from ..data.output_scale import SCALE_CONSTRAINT, divide_outputs, multiply_outpu
 from ..data.validation import Names, Samples, names_of_moments, validate
 from ..docstrings import document
 from ..missing.fit import check_same_missing, complete_outputs
+from ..streaming.chunks import Chunks
 from ..streaming.moments import Moments
-from ..streaming.stream import Stream
 from . import block_parts
 from .fit import (
     LinearOptions,
@@ -133,7 +133,7 @@ class LinearRegressor(TensorRegressor):
         ----------
         X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
             Inputs: an array of any array library, a DataFrame, an xarray object, a dict of arrays
-            or a sparse matrix (see docs/inputs.md). Data on disk and Dask arrays are read in blocks
+            or a sparse matrix (see docs/inputs.md). Memory maps and Dask arrays are read in chunks
             (see docs/streaming.md). Cells of maps that are NaN in every sample are left out of the
             model: their coefficients are NaN, and `predict` ignores their values.
         y : array of shape (n_samples, d1, ..., dp)
@@ -563,7 +563,7 @@ def check_batch(
     sample_weight: Any,
     decay: float = 1.0,
     sample_dim: Any = None,
-) -> tuple[Samples | Stream, Names, Moments | None]:
+) -> tuple[Samples | Chunks, Names, Moments | None]:
     """Return a validated batch, its names, and the moments of earlier batches times `decay`."""
     if not isinstance(decay, Real) or isinstance(decay, bool) or not 0 < decay <= 1:
         raise ValueError(
@@ -590,7 +590,7 @@ def check_batch(
 
 
 def add_batch(
-    data: Samples | Stream,
+    data: Samples | Chunks,
     seen: Moments | None,
     names: Names,
     response_grams: bool,
@@ -598,7 +598,7 @@ def add_batch(
 ) -> Moments:
     """Return the moments of all batches, which lack the outputs `missing`."""
     grams = response_grams if seen is None else seen.response_grams is not None
-    if isinstance(data, Stream):
+    if isinstance(data, Chunks):
         moments = data.moments(grams)
     else:
         with few_threads_for(data.work):

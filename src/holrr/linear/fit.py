@@ -1,4 +1,4 @@
-"""Linear fits: from samples, streams or moments to a `Fit`.
+"""Linear fits: from samples, data in chunks or moments to a `Fit`.
 
 All fits have the same steps. Data are changed first: divided by units, mapped to features of the
 inputs, and reduced to the outputs that are observed and have weight. `solve` fits a structure to
@@ -39,11 +39,10 @@ from ..core.spectral import (
     whiten_arrays,
     whiten_moments,
 )
-from ..core.tensor import is_memory_mapped
 from ..core.threads import few_threads_for
 from ..data.labels import Labels
 from ..data.unlabel import unlabel_output_weight
-from ..data.validation import Samples
+from ..data.validation import Samples, sparse_samples
 from ..missing.completion import complete_columns
 from ..missing.fit import (
     check_no_infinity,
@@ -53,10 +52,8 @@ from ..missing.fit import (
     has_missing,
     warn_of_rounds,
 )
-from ..missing.known import KnownOutputs, Prepared, prepare, prepare_stream
-from ..streaming.problems import spectral_from_stream, whiten_stream
-from ..streaming.sparse import SparseStream
-from ..streaming.stream import Stream
+from ..missing.known import KnownOutputs, Prepared, prepare, prepare_chunks
+from ..streaming.chunks import Chunks
 from .refine import refine_inputs
 
 __all__ = [
@@ -79,7 +76,7 @@ _COMPLETE_OUTPUTS = (
     "values. Fit the outputs with missing values separately."
 )
 
-Data = Samples | Stream | CentredMoments
+Data = Samples | Chunks | CentredMoments
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +159,7 @@ class LinearOptions:
             what = "own" if inputs.own is not None else "alpha=0 for a block"
             raise ValueError(
                 f"{what} cannot be used if some outputs are never observed and the data are "
-                f"moments or are read in blocks. Drop these outputs from y."
+                f"moments or are read in chunks. Drop these outputs from y."
             )
         if isinstance(self.alpha, np.ndarray):
             raise ValueError(_COMPLETE_OUTPUTS)
@@ -185,7 +182,7 @@ Step = Callable[..., tuple[Any, LinearOptions, Change | None]]
 
 
 def fit_data(
-    data: Samples | Stream,
+    data: Samples | Chunks,
     options: LinearOptions,
     weights: Sequence[np.ndarray] | None = None,
 ) -> tuple[Fit, int]:
@@ -193,7 +190,7 @@ def fit_data(
 
     Parameters
     ----------
-    data : Samples or Stream
+    data : Samples or Chunks
         Validated data.
     options : LinearOptions
         Parameters of the fit.
@@ -209,8 +206,8 @@ def fit_data(
     """
     options = replace(options, weights=weights)
     partly = options.ignore_missing or weights is not None
-    if isinstance(data, Stream):
-        return _fit(data, options, [to_units, to_known_stream, to_moments, to_features])
+    if isinstance(data, Chunks):
+        return _fit(data, options, [to_units, to_known_chunks, to_sums, to_features])
     steps: list[Step] = [to_host] if type(data.X) is not np.ndarray else []
     steps += [to_units]
     steps += [to_features] if options.inputs is not None else []
@@ -241,7 +238,7 @@ def fit_moments(
         return _fit(moments, options, [to_units, leave_out, to_centre, to_features])[0]
 
 
-def _fit(data: Data, options: LinearOptions, steps: Sequence[Step]) -> tuple[Fit, int]:
+def _fit(data: Any, options: LinearOptions, steps: Sequence[Step]) -> tuple[Fit, int]:
     """Change the data, fit them, and undo the changes; also count the samples that are left out."""
     changes: list[Change] = []
     for step in steps:
@@ -253,7 +250,7 @@ def _fit(data: Data, options: LinearOptions, steps: Sequence[Step]) -> tuple[Fit
     return fit, sum(getattr(change, "n_dropped", 0) for change in changes)
 
 
-def solve(data: Data, options: LinearOptions) -> Fit:
+def solve(data: Samples | CentredMoments, options: LinearOptions) -> Fit:
     """Fit a structure to data, in their units and with their outputs."""
     if isinstance(data, IncompleteSamples):
         how = options.structure, options.alpha, options.fit_intercept, options.pilot
@@ -277,7 +274,7 @@ def solve(data: Data, options: LinearOptions) -> Fit:
     return fit
 
 
-def problem_of(data: Data, options: LinearOptions) -> Spectral | Whitened:
+def problem_of(data: Samples | CentredMoments, options: LinearOptions) -> Spectral | Whitened:
     """Return the problem of data, for all penalties if the fit has several of them."""
     several = options.has_several_penalties
     if isinstance(data, CentredMoments):
@@ -286,22 +283,10 @@ def problem_of(data: Data, options: LinearOptions) -> Spectral | Whitened:
         "fit_intercept": options.fit_intercept,
         "response_grams": options.structure.needs_response_grams,
     }
-    if isinstance(data, Samples):
-        arrays = data.X, data.Y, data.w
-        if several:
-            return spectral_from_samples(*arrays, min_alpha=options.min_alpha, **how)
-        return whiten_arrays(*arrays, options.alpha, **how)
+    arrays = data.X, data.Y, data.w
     if several:
-        return spectral_from_stream(data, min_alpha=options.min_alpha, **how)
-    problem = whiten_stream(data, options.alpha, **how)
-    if options.never is not None and is_memory_mapped(problem.Z):
-        raise ValueError(
-            f"{int(options.never.sum())} outputs of y, apart from whole slices, are missing in "
-            f"every sample. The fit completes them in memory, and X'Y takes "
-            f"{problem.Z.nbytes / 2**20:.3g} MiB, which exceeds the memory budget. Increase the "
-            f"budget with holrr.streaming.memory_budget."
-        )
-    return problem
+        return spectral_from_samples(*arrays, min_alpha=options.min_alpha, **how)
+    return whiten_arrays(*arrays, options.alpha, **how)
 
 
 # ---------------------------------------------------------------- changes of data before a fit
@@ -410,15 +395,13 @@ def _refuse_free(design: InputDesign) -> None:
         )
 
 
-def to_moments(
-    data: Stream, options: LinearOptions
-) -> tuple[Stream | CentredMoments, LinearOptions, None]:
-    """Compute the moments of a stream, if its fit has features or several penalties."""
-    several = options.has_several_penalties and not isinstance(data, SparseStream)
-    if options.inputs is None and not several:
-        return data, options, None
-    moments = data.moments(options.structure.needs_response_grams)
-    return to_centre(moments, options)
+def to_sums(
+    data: Chunks, options: LinearOptions
+) -> tuple[Samples | CentredMoments, LinearOptions, None]:
+    """Return the moments of data in chunks, or the samples of sparse inputs that are wide."""
+    if data.is_wide and options.inputs is None:
+        return sparse_samples(data), options, None
+    return to_centre(data.moments(options.structure.needs_response_grams), options)
 
 
 def to_centre(
@@ -466,13 +449,13 @@ def to_known_outputs(
     )
 
 
-def to_known_stream(data: Stream, options: LinearOptions) -> tuple[Stream, LinearOptions, Any]:
+def to_known_chunks(data: Chunks, options: LinearOptions) -> tuple[Chunks, LinearOptions, Any]:
     """Leave out outputs that are missing in every sample, and weigh the others, lazily."""
     how = {"ignore_missing": options.ignore_missing, "keep_grid": options.keeps_grid}
-    some = prepare_stream(data, options.weights, **how)
+    some = prepare_chunks(data, options.weights, **how)
     if some.known is not None:
         options = options.of_known(some.known, data.n_features, is_complete=True)
-    return some.stream, options, some
+    return some.data, options, some
 
 
 def to_known_moments(
@@ -530,7 +513,7 @@ def check_linear_moments(moments: CentredMoments, structure: Structure) -> None:
 
 
 def weigh_outputs(
-    output_weight: Any, data: Samples | Stream, labels: Labels | None, ignore_missing: bool
+    output_weight: Any, data: Samples | Chunks, labels: Labels | None, ignore_missing: bool
 ) -> tuple[Any, tuple[np.ndarray, ...] | None]:
     """Read `output_weight`, and mark outputs without weight as missing in the data.
 
@@ -538,7 +521,7 @@ def weigh_outputs(
     ----------
     output_weight : list, array or None
         Parameter of `HOLRR`.
-    data : Samples or Stream
+    data : Samples or Chunks
         Validated data.
     labels : Labels, optional
         Labels of the data.
@@ -547,7 +530,7 @@ def weigh_outputs(
 
     Returns
     -------
-    data : Samples or Stream
+    data : Samples or Chunks
         Data with NaN for outputs of weight zero that do not fill whole slices.
     weights : tuple of p arrays of shape (d_i,), or None
         One vector of mean one for each mode, since a common factor of error and penalty has no
@@ -565,7 +548,7 @@ def weigh_outputs(
             f"such as output {_first(excluded)}. The fit treats such outputs as missing: set "
             f'missing="ignore".'
         )
-    if isinstance(data, Stream):
+    if isinstance(data, Chunks):
         none = excluded | (product_of(weights) == 0)
         return _without_weightless(data, none, unknown, excluded, ignore_missing), weights
     xp, nan = namespace_of(data.Y), math.nan
@@ -578,13 +561,13 @@ def weigh_outputs(
 
 
 def _without_weightless(
-    data: Stream,
+    data: Chunks,
     none: np.ndarray,
     unknown: np.ndarray,
     excluded: np.ndarray,
     ignore_missing: bool,
-) -> Stream:
-    """Return a stream with NaN for outputs without weight (`none`), if it has missing outputs.
+) -> Chunks:
+    """Return data with NaN for outputs without weight (`none`), if they have missing outputs.
 
     In complete data, whole slices without weight are zero, as for data in memory. The first sample
     shows which outputs are missing. Outputs whose weight is `unknown` must be among them.
@@ -595,7 +578,7 @@ def _without_weightless(
     _check_unknown(unknown, missing)
     if not ignore_missing or not (excluded.any() or missing.any()):
         return data
-    return data.with_outputs(partial(_with_nan, none & ~unknown), data.output_shape)
+    return data.with_outputs(partial(_with_nan, none & ~unknown))
 
 
 def _with_nan(where: np.ndarray, Y: np.ndarray) -> np.ndarray:

@@ -88,7 +88,7 @@ def input_plan(estimator: Any, names: Names, data: Any) -> InputPlan:
         Estimator whose parameters are read.
     names : Names
         Names of the data.
-    data : Samples, Stream, Moments or FoldData
+    data : Samples, Chunks, Moments or FoldMoments
         Data, of which the number of columns and the shape of the outputs are used.
     """
     labels, n_used = names.labels, data.n_features

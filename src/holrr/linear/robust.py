@@ -17,7 +17,7 @@ from ..core.warn import warn
 from ..data.arrays import ignores_missing
 from ..data.validation import Samples
 from ..missing.fit import check_no_infinity, has_missing
-from ..streaming.stream import Stream
+from ..streaming.chunks import Chunks
 
 __all__ = ["refuse_huber", "warn_of_folds", "weigh_samples"]
 
@@ -26,7 +26,7 @@ _LITTLE = 0.25
 
 
 def weigh_samples(
-    estimator: Any, data: Samples | Stream, weights: Sequence[np.ndarray] | None = None
+    estimator: Any, data: Samples | Chunks, weights: Sequence[np.ndarray] | None = None
 ) -> tuple[Any, np.ndarray | None]:
     """Return the data of a fit with robust sample weights, and these weights.
 
@@ -34,14 +34,14 @@ def weigh_samples(
     ----------
     estimator : estimator
         Estimator with the parameters `loss`, `missing` and `fit_intercept`.
-    data : Samples or Stream
+    data : Samples or Chunks
         Validated data.
     weights : sequence of p arrays of shape (d_i,), optional
         Weights of the outputs. Outputs of weight zero do not affect the weights of the samples.
 
     Returns
     -------
-    data : Samples or Stream
+    data : Samples or Chunks
         Data whose sample weights are the product of the given and the robust weights. The squared
         loss returns the data unchanged.
     found : array of shape (n_samples,), or None
@@ -49,8 +49,8 @@ def weigh_samples(
     """
     if estimator.loss == "squared":
         return data, None
-    if isinstance(data, Stream):
-        refuse_huber(estimator.loss, "data that are read in blocks")
+    if isinstance(data, Chunks):
+        refuse_huber(estimator.loss, "data that are read in chunks")
     assert isinstance(data, Samples)
     if ignores_missing(estimator) and has_missing(data):
         check_no_infinity(data)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.utils import _safe_indexing
 
-from ..data.arrays import is_on_disk
+from ..data.arrays import is_memory_map
 from ..data.labels import Labels
 from ..data.relabel import labelled
 from .scores import compare, skill_of
@@ -24,8 +24,8 @@ def skill_map(
     model : estimator
         Any fitted estimator, such as a pipeline, that predicts outputs of the shape of `y`.
     X : array of shape (n_samples, n_features)
-        Inputs, preferably of samples that the fit has not seen. Data on disk are predicted in
-        blocks.
+        Inputs, preferably of samples that the fit has not seen. Memory maps are predicted in
+        chunks.
     y : array of shape (n_samples, d1, ..., dp)
         Outputs. NaN entries are skipped.
     reference : array of shape (n_samples, d1, ..., dp) or (d1, ..., dp), optional
@@ -58,7 +58,7 @@ def skill_map(
     ((4, 3), True)
     """
     predicted: Any = lambda rows: model.predict(_safe_indexing(X, rows))  # noqa: E731
-    if not (is_on_disk(X) or is_on_disk(y)):
+    if not (is_memory_map(X) or is_memory_map(y)):
         predicted = model.predict(X)
     fitted: Labels | None = getattr(model, "labels_", None)
     forecasts = [predicted] if reference is None else [predicted, reference]

@@ -20,7 +20,7 @@ from ..data.arrays import (
     check_outputs,
     comes_from,
     is_dask,
-    is_on_disk,
+    is_memory_map,
     locate_rows,
     nan_for_masked,
     weights_of,
@@ -51,7 +51,7 @@ def r2(
     ----------
     y_true, y_pred : array of shape (n_samples, d1, ..., dp)
         Observed and predicted outputs of any order p >= 0: arrays, tables or xarray objects, whose
-        dimensions are matched by name. Arrays on disk or of Dask are read in blocks.
+        dimensions are matched by name. Memory maps and Dask arrays are read in chunks.
     sample_weight : array of shape (n_samples,), optional
         Weights of the samples.
     output_weight : array of shape (d1, ..., dp), or list of p arrays of shape (d_i,), optional
@@ -265,7 +265,7 @@ def _opened(A: Any, name: str) -> Any:
         from ..streaming.dask import known_chunks
 
         return known_chunks(A, name)
-    if is_on_disk(A):
+    if is_memory_map(A):
         check_kind(A, name)
         return A
     return to_numpy(check_outputs(nan_for_masked(A), name))

@@ -17,7 +17,7 @@ from ..core.namespace import is_numpy_array, namespace_of, row_blocks
 from ..core.spectral import Whitened
 from ..core.warn import warn
 from ..data.validation import Samples
-from ..streaming.stream import Stream
+from ..streaming.chunks import Chunks
 from .completion import Completion, complete_structure
 from .known import KnownOutputs, known_outputs_of
 from .observed import Observed, SampleBasis, has_observation
@@ -156,17 +156,17 @@ def _with_observed_residuals(found: Completion, data: Samples) -> Whitened:
 
 
 def complete_outputs(
-    data: Samples | Stream,
-) -> tuple[Samples, np.ndarray | None] | tuple[Stream, np.ndarray | None]:
+    data: Samples | Chunks,
+) -> tuple[Samples, np.ndarray | None] | tuple[Chunks, np.ndarray | None]:
     """Replace outputs that are missing in every sample by zeros.
 
     Parameters
     ----------
-    data : Samples or Stream
+    data : Samples or Chunks
 
     Returns
     -------
-    data : Samples or Stream
+    data : Samples or Chunks
         Complete data. Samples without any observed output are left out.
     missing : array of bool, of shape (d1, ..., dp), or None
         Mask of the replaced outputs; None if no output is missing.
@@ -178,9 +178,9 @@ def complete_outputs(
     """
     if isinstance(data, Samples):
         return _complete_samples(data) if has_missing(data) else (data, None)
-    stream, known = known_outputs_of(data, keep_grid=True)
+    _, known = known_outputs_of(data, keep_grid=True)
     if known is None:
-        return stream, None
+        return data, None
     missing = known.all_never
     whole = KnownOutputs.in_place(missing)
     return data.with_outputs(whole.check_block, missing.shape), missing

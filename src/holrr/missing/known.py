@@ -4,7 +4,7 @@ An output without any observed entry does not influence a fit. Structures that d
 of the outputs (full rank, matrix rank) are fitted to the other outputs, as a vector. For a low
 multilinear rank, whole slices without any observed output are left out. The remaining outputs that
 are never observed are unknown columns of Z (`Whitened.never`). If nothing else is missing, the
-outputs of the fit are complete, whether the data are samples, moments or a stream.
+outputs of the fit are complete, whether the data are samples, moments or in chunks.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ..core.namespace import row_blocks
 from ..core.output_weights import product_of
 from ..core.tensor import Tucker
 from ..data.validation import Samples
-from ..streaming.stream import Stream
+from ..streaming.chunks import Chunks
 
-__all__ = ["KnownOutputs", "Prepared", "PreparedStream", "prepare", "prepare_stream"]
+__all__ = ["KnownOutputs", "Prepared", "PreparedChunks", "prepare", "prepare_chunks"]
 __all__ += ["known_outputs_of"]
 
 _BLOCK = 2**22  # bytes of outputs that are examined together
@@ -298,49 +298,49 @@ def _count_missing(data: Samples) -> tuple[np.ndarray, np.ndarray, int]:
     return n_missing, np.flatnonzero(some & counts), n - int(some.sum())
 
 
-# ---------------------------------------------------------------- data that are read in blocks
+# ---------------------------------------------------------------- data in chunks
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedStream:
-    """A stream of known outputs, multiplied by the roots of their weights.
+class PreparedChunks:
+    """Data in chunks with known outputs, multiplied by the roots of their weights.
 
     Parameters
     ----------
-    stream : Stream
-        Its outputs are those of `known`, times the roots of their weights.
+    data : Chunks
+        Their outputs are those of `known`, times the roots of their weights.
     known : KnownOutputs or None
         None if every output is observed.
     weights : tuple of p arrays of shape (d_i,), or None
         Weights of all outputs, whose mean over the known outputs is one.
     """
 
-    stream: Stream
+    data: Chunks
     known: KnownOutputs | None
     weights: tuple[np.ndarray, ...] | None
 
     @property
     def output_weight(self) -> np.ndarray | None:
-        """Weight of each output of the stream, of their shape."""
+        """Weight of each output of the data, of their shape."""
         return _weight_of_known(self.weights, self.known)
 
     def undo(self, fit: Fit) -> Fit:
-        """Return the fit to all outputs, in their units, from a fit to the stream."""
+        """Return the fit to all outputs, in their units, from a fit to the data."""
         return _expanded(fit, self.known, self.weights)
 
 
-def prepare_stream(
-    stream: Stream,
+def prepare_chunks(
+    data: Chunks,
     weights: Sequence[np.ndarray] | None,
     *,
     ignore_missing: bool,
     keep_grid: bool,
-) -> PreparedStream:
+) -> PreparedChunks:
     """Leave out outputs that are missing in every sample, and weight the others, lazily.
 
     Parameters
     ----------
-    stream : Stream
+    data : Chunks
     weights : sequence of p arrays of shape (d_i,), or None
         Weights of the outputs.
     ignore_missing : bool
@@ -350,15 +350,15 @@ def prepare_stream(
     """
     known = None
     if ignore_missing:
-        stream, known = known_outputs_of(stream, keep_grid=keep_grid)
+        data, known = known_outputs_of(data, keep_grid=keep_grid)
     if weights is None:
-        return PreparedStream(stream, known, None)
+        return PreparedChunks(data, known, None)
     if known is not None:
         mean = float(product_of(weights)[~known.all_never].mean())
         weights = (weights[0] / mean, *weights[1:])
     v = _weight_of_known(weights, known)
     assert v is not None
-    return PreparedStream(stream.scaled_outputs(np.sqrt(v)), known, tuple(weights))
+    return PreparedChunks(data.scaled_outputs(np.sqrt(v)), known, tuple(weights))
 
 
 def _weight_of_known(
@@ -377,26 +377,26 @@ def _expanded(fit: Fit, known: KnownOutputs | None, weights: Sequence[np.ndarray
     return fit if weights is None else fit.unweighted(weights)
 
 
-def known_outputs_of(stream: Stream, *, keep_grid: bool) -> tuple[Stream, KnownOutputs | None]:
-    """Return a stream of the outputs that are observed in its first sample, and these outputs.
+def known_outputs_of(data: Chunks, *, keep_grid: bool) -> tuple[Chunks, KnownOutputs | None]:
+    """Return data with the outputs that are observed in the first sample, and these outputs.
 
     Every sample must have the same observed outputs, which is checked when they are read. Nothing
     is left out if the first sample is complete.
 
     Parameters
     ----------
-    stream : Stream
+    data : Chunks
     keep_grid : bool
         As in `KnownOutputs.of`.
     """
-    never = np.isnan(stream.first_outputs())
+    never = np.isnan(data.first_outputs())
     if not never.any():
-        return stream, None
+        return data, None
     if never.all():
         raise ValueError(
-            "The first sample of y has no observed output. In data that are read in blocks, the "
+            "The first sample of y has no observed output. In data that are read in chunks, the "
             "first sample shows which outputs are missing in every sample. Leave out samples "
             "without any observed output."
         )
     known = KnownOutputs.of(never, keep_grid=keep_grid)
-    return stream.with_outputs(known.check_block, known.shape), known
+    return data.with_outputs(known.check_block, known.shape), known

@@ -13,8 +13,9 @@ from sklearn import model_selection as splitters
 from ..core.moments import CentredMoments, merge_others
 from ..core.namespace import Array, on_host, to_numpy
 from ..data.validation import Samples
+from ..streaming.budget import current_budget
+from ..streaming.chunks import Chunks
 from ..streaming.moments import Moments
-from ..streaming.stream import Stream
 
 __all__ = ["Fold", "Split", "check_fold_moments", "check_splits", "gather_folds", "is_partition"]
 __all__ += ["labels_of", "leave_one_out", "make_folds", "n_training", "partition_of", "pieces_of"]
@@ -132,9 +133,9 @@ def check_fold_moments(
 # ---------------------------------------------------------------- splits
 
 
-def split(data: Samples | Stream, cv: Any, groups: Any = None) -> list[Split]:
-    """Return the training and test indices of each fold; for a stream, they are a partition."""
-    if isinstance(data, Stream):
+def split(data: Samples | Chunks, cv: Any, groups: Any = None) -> list[Split]:
+    """Return training and test indices of each fold; of data in chunks, they are a partition."""
+    if isinstance(data, Chunks):
         return partition_of(data, cv, groups)
     return check_splits(cv, data.X, data.Y, groups, data.w)
 
@@ -221,15 +222,12 @@ def is_partition(splits: Sequence[Split], n_samples: int) -> bool:
     return bool((tested == 1).all())
 
 
-def gather_folds(
-    stream: Stream, splits: Sequence[Split]
-) -> tuple[list[Moments], list[Split] | None]:
-    """Compute the moments of the folds of a stream in one pass over the data.
+def gather_folds(data: Chunks, splits: Sequence[Split]) -> tuple[list[Moments], list[Split] | None]:
+    """Compute the moments of the folds in one pass over data in chunks.
 
     Parameters
     ----------
-    stream : Stream
-        Data that are read in blocks.
+    data : Chunks
     splits : list of index pairs
         Splits from `splits_of`.
 
@@ -241,20 +239,19 @@ def gather_folds(
     splits : list of index pairs, or None
         Indices of training and test pieces of each split; None if the folds are a partition.
     """
-    n = stream.n_samples
+    n, limit = data.n_samples, current_budget()
     if is_partition(splits, n):
-        labels = labels_of(splits, n, stream.weights)
-        return stream.fold_moments(labels, len(splits)), None
-    labels, cut = pieces_of(splits, n, stream.weights)
-    n_pieces, d = int(labels.max()) + 1, stream.n_features
-    held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(stream.output_shape))
-    if held > max(stream.max_bytes, 2**26):
+        return data.fold_moments(labels_of(splits, n, data.w), len(splits)), None
+    labels, cut = pieces_of(splits, n, data.w)
+    n_pieces, d = int(labels.max()) + 1, data.n_features
+    held = 8 * (n_pieces + 2 * len(splits)) * d * (d + math.prod(data.output_shape))
+    if held > max(limit, 2**26):
         raise ValueError(
             f"cv divides the data into {n_pieces} pieces. The moments of all pieces and of "
-            f"{len(splits)} splits need {held / 2**20:.3g} MiB, which exceeds the memory budget of "
-            f"{stream.max_bytes / 2**20:.3g} MiB. Use fewer splits, or KFold or GroupKFold."
+            f"{len(splits)} splits need {held / 2**20:.3g} MiB, which exceeds the memory budget "
+            f"of {limit / 2**20:.3g} MiB. Use fewer splits, or KFold or GroupKFold."
         )
-    return stream.fold_moments(labels, n_pieces), cut
+    return data.fold_moments(labels, n_pieces), cut
 
 
 def pieces_of(
@@ -295,7 +292,7 @@ def pieces_of(
                 raise ValueError(
                     f"The {('training', 'test')[code - 1]} set of split {k} of cv contains a "
                     f"sample more than once, which is not supported for data that are read in "
-                    f"blocks. Use sample_weight instead."
+                    f"chunks. Use sample_weight instead."
                 )
             sides[index, k] += code
     used = np.arange(n_samples) if weights is None else np.flatnonzero(weights > 0)
@@ -307,18 +304,18 @@ def pieces_of(
     ]
 
 
-def splits_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
-    """Return the training and test indices of each fold of a stream."""
-    samples = np.empty((stream.n_samples, 0))  # splitters need only the number of samples
-    return check_splits(cv, samples, samples, groups, stream.weights)
+def splits_of(data: Chunks, cv: Any, groups: Any = None) -> list[Split]:
+    """Return the training and test indices of each fold of data in chunks."""
+    samples = np.empty((data.n_samples, 0))  # splitters need only the number of samples
+    return check_splits(cv, samples, samples, groups, data.w)
 
 
-def partition_of(stream: Stream, cv: Any, groups: Any = None) -> list[Split]:
-    """Return the splits of a stream, and check that they are a partition."""
-    splits = splits_of(stream, cv, groups)
-    if not is_partition(splits, stream.n_samples):
+def partition_of(data: Chunks, cv: Any, groups: Any = None) -> list[Split]:
+    """Return the splits of data in chunks, and check that they are a partition."""
+    splits = splits_of(data, cv, groups)
+    if not is_partition(splits, data.n_samples):
         raise ValueError(
-            f"Data that are read in blocks need a cv that tests every sample once and trains on "
+            f"Data that are read in chunks need a cv that tests every sample once and trains on "
             f"all others, such as KFold or GroupKFold; got cv={cv!r}."
         )
     return splits

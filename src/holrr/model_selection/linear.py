@@ -60,12 +60,11 @@ from ..linear.fit import (
 from ..linear.inputs import InputPlan, common_penalty, input_plan, shown_ranks
 from ..linear.robust import refuse_huber, warn_of_folds, weigh_samples
 from ..missing.fit import check_no_infinity, has_missing
-from ..missing.known import KnownOutputs, Prepared, prepare, prepare_stream
+from ..missing.known import KnownOutputs, Prepared, prepare, prepare_chunks
 from ..missing.search import search_missing, search_never
 from ..missing.sources import mean_over
+from ..streaming.chunks import Chunks
 from ..streaming.moments import Moments
-from ..streaming.sparse import SparseStream
-from ..streaming.stream import Stream
 from .block_penalties import BlockPenalties, find_block_penalties
 from .choice import ALONE
 from .dependence import warn_of_neighbours
@@ -226,10 +225,10 @@ class Search(TensorRegressor):
         if fits is None:
             raise ValueError(
                 "held_out_predictions needs a search over samples in memory, and this search comes "
-                "from moments, from data that are read in blocks, from a sparse X or from a file. "
+                "from moments, from data that are read in chunks, from a sparse X or from a file. "
                 "Fit again to arrays in memory, or predict the samples of each fold."
             )
-        data, _ = validate(self, X, y, sample_weight, first=False, stream=False)
+        data, _ = validate(self, X, y, sample_weight, first=False, in_chunks=False)
         n = fits.n_samples
         if data.n_samples != n:
             raise ValueError(
@@ -408,7 +407,7 @@ class LinearSearch(Search):
         ----------
         X : array of shape (n_samples, n_features) or (n_samples, m1, ..., mq)
             Inputs: an array of any array library, a DataFrame, an xarray object, a dict of arrays
-            or a sparse matrix (see docs/inputs.md). Data on disk and Dask arrays are read in blocks
+            or a sparse matrix (see docs/inputs.md). Memory maps and Dask arrays are read in chunks
             (see docs/streaming.md). Cells of maps that are NaN in every sample are left out.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
@@ -425,8 +424,8 @@ class LinearSearch(Search):
         data, scale = divide_outputs(self, data, names.labels)
         data, weights = weigh_outputs(self.output_weight, data, names.labels, ignores_missing(self))
         data, robust_weight = weigh_samples(self, data, weights)
-        if isinstance(data, Stream):
-            return self._fit_stream(data, names, weights, groups, plan, options, scale)
+        if isinstance(data, Chunks):
+            return self._fit_chunks(data, names, weights, groups, plan, options, scale)
         splits = split(data, self.cv, groups)
         warn_of_folds(splits, data, robust_weight)
         ready = self._prepare(data, weights, splits)
@@ -579,9 +578,9 @@ class LinearSearch(Search):
         found.results["null_mse"] = null  # of the outputs, without the part of own inputs
         return found, chosen
 
-    def _fit_stream(
+    def _fit_chunks(
         self,
-        data: Stream,
+        data: Chunks,
         names: Names,
         weights: tuple[np.ndarray, ...] | None,
         groups: Any,
@@ -589,10 +588,10 @@ class LinearSearch(Search):
         options: SearchOptions,
         scale: np.ndarray | None,
     ) -> Any:
-        """Search with data that are read in blocks; some outputs may be missing in all samples."""
+        """Search with data in chunks; some outputs may be missing in all samples."""
         missing, grid = ignores_missing(self), self._keeps_grid(data)
-        some = prepare_stream(data, weights, ignore_missing=missing, keep_grid=grid)
-        source = self._stream_source(some.stream, splits_of(data, self.cv, groups), plan)
+        some = prepare_chunks(data, weights, ignore_missing=missing, keep_grid=grid)
+        source = self._chunks_source(some.data, splits_of(data, self.cv, groups), plan)
         known, v = some.known, some.output_weight
         found, chosen = self._search_source(source, plan, options, known)
         error, calibration = None, found.calibration
@@ -605,12 +604,12 @@ class LinearSearch(Search):
         how: dict[str, Any] = {"weights": some.weights, "error": error}
         return self._assign_search(found, names, plan, chosen, scale, **how)
 
-    def _stream_source(
-        self, data: Stream, splits: Sequence[Split], plan: InputPlan
+    def _chunks_source(
+        self, data: Chunks, splits: Sequence[Split], plan: InputPlan
     ) -> Rows | FoldMoments:
         """Return the moments of the folds, from one pass over the data, or sparse samples."""
-        sparse = data if isinstance(data, SparseStream) else None
-        is_wide = n_training(splits, data.weights) < data.n_features
+        sparse = data if data.is_sparse else None
+        is_wide = n_training(splits, data.w) < data.n_features
         if sparse is not None and plan.is_plain and is_wide:
             return SparseRows(sparse, splits, fit_intercept=self.fit_intercept)
         parts, cut = gather_folds(data, splits)
@@ -655,7 +654,7 @@ class LinearSearch(Search):
             found.add(test, predicted)
         return ready.in_user_units(found.mean(), data.n_samples)
 
-    def _keeps_grid(self, data: Samples | Stream | Moments) -> bool:
+    def _keeps_grid(self, data: Samples | Chunks | Moments) -> bool:
         """Return whether the structure depends on the modes of the outputs."""
         rank = (1,) * (1 + len(data.output_shape))
         return isinstance(self._structure(rank), MultilinearRank)
@@ -671,7 +670,7 @@ class LinearSearch(Search):
 
         return replace(options, grid=grid)
 
-    def _options(self, data: Samples | Stream | Moments) -> SearchOptions:
+    def _options(self, data: Samples | Chunks | Moments) -> SearchOptions:
         """Return the checked parameters of the search."""
         self._grid((data.n_features, *data.output_shape))  # raises for a bad max_rank
         options = SearchOptions(
@@ -725,7 +724,7 @@ class LinearSearch(Search):
         error : float, optional
             Held-out error with equal weights of the outputs.
         weights : sequence of p arrays of shape (d_i,), optional
-            Weights of the outputs of a stream.
+            Weights of the outputs of data in chunks.
         attributes : dict
             Further attributes.
         """

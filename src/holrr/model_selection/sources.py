@@ -44,10 +44,10 @@ from ..core.spectral import (
 )
 from ..core.tensor import multi_mode_product, unfold
 from ..data.arrays import as_slice, take
-from ..data.validation import Samples
+from ..data.validation import Samples, sparse_samples
 from ..linear.fit import LinearOptions, fit_data, fit_moments
 from ..streaming.budget import search_budget
-from ..streaming.sparse import SparseStream
+from ..streaming.chunks import Chunks
 from .folds import Fold, Split, is_partition, leave_one_out, make_folds, n_training
 from .grid import default_alphas
 from .intervals import FoldResiduals, MomentResiduals, own_noise, residual_outputs
@@ -168,8 +168,8 @@ class FoldMoments(Source):
         Parts that are the training and test set of each fold, see `make_folds`.
     fit_intercept : bool
         Whether to fit an intercept.
-    rows : SparseStream, optional
-        The samples of the moments, which have held-out residuals.
+    rows : Chunks, optional
+        The samples of the moments, with sparse inputs, which have held-out residuals.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class FoldMoments(Source):
         cut: Sequence[Split] | None = None,
         *,
         fit_intercept: bool = True,
-        rows: SparseStream | None = None,
+        rows: Chunks | None = None,
     ) -> None:
         for part in parts:
             check_sizes(*sizes_of(part), part.weight, squares=True)
@@ -382,36 +382,26 @@ class SparseRows(Rows):
 
     Parameters
     ----------
-    stream : SparseStream
-        Samples with complete outputs.
+    data : Chunks
+        Data with sparse inputs and complete outputs.
     splits, fit_intercept
         Parameters of `Rows`.
     """
 
     def __init__(
-        self, stream: SparseStream, splits: Sequence[Split], *, fit_intercept: bool = True
+        self, data: Chunks, splits: Sequence[Split], *, fit_intercept: bool = True
     ) -> None:
-        check_finite(stream.outputs, "y")
-        samples = SparseSamples(stream.inputs(), stream.outputs, stream.weights)
-        super().__init__(samples, splits, fit_intercept=fit_intercept)
-        self.stream = stream
+        super().__init__(sparse_samples(data), splits, fit_intercept=fit_intercept)
+        self.chunks = data
 
     def residuals(self, problem: Problem, fit: Fit, fold: Fold) -> FoldResiduals:
-        return sparse_residuals(self.stream, fold.test, problem.lifted(fit))
+        return sparse_residuals(self.chunks, fold.test, problem.lifted(fit))
 
     def default_alphas(self, candidates: Sequence[InputDesign | None] = (None,)) -> np.ndarray:
-        return default_alphas(*_sparse_trace(self.stream, self.fit_intercept))
+        return default_alphas(*_sparse_trace(self.chunks, self.fit_intercept))
 
     def refit(self, candidate: InputDesign | None, options: LinearOptions) -> Fit:
-        return fit_data(self.stream, replace(options, inputs=candidate))[0]
-
-
-class SparseSamples(Samples):
-    """Samples with sparse inputs in CSR format."""
-
-    def rows(self, index: np.ndarray) -> Samples:
-        w = None if self.w is None else self.w[index]
-        return Samples(self.X[index], self.Y[index], w)
+        return fit_data(self.chunks, replace(options, inputs=candidate))[0]
 
 
 # ---------------------------------------------------------------- features and residuals
@@ -491,11 +481,11 @@ def _n_distinct(data: Samples, most: int) -> int:
     return len(found)
 
 
-def _sparse_trace(data: SparseStream, fit_intercept: bool) -> tuple[float, int]:
+def _sparse_trace(data: Chunks, fit_intercept: bool) -> tuple[float, int]:
     """Return the trace of ``X'X`` and the number of directions of sparse inputs."""
-    X = data.inputs().astype(np.float64, copy=False)
-    total = centre_columns(X, data.weights, centre=fit_intercept).squares().sum()
-    used = np.arange(data.n_samples) if data.weights is None else np.flatnonzero(data.weights)
+    X = data.X.astype(np.float64, copy=False)
+    total = centre_columns(X, data.w, centre=fit_intercept).squares().sum()
+    used = np.arange(data.n_samples) if data.w is None else np.flatnonzero(data.w)
     ends = zip(X.indptr[used], X.indptr[used + 1], strict=True)
     rows = {(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in ends}
     return float(total), min(len(rows), data.n_features)
@@ -532,11 +522,11 @@ def sample_residuals(data: Samples, rows: np.ndarray, fit: Fit) -> FoldResiduals
     return FoldResiduals.of(fit, X, std_factor(fit.hat, X, own=fit.own), Y, data.w, rows)
 
 
-def sparse_residuals(data: SparseStream, rows: np.ndarray, fit: Fit) -> FoldResiduals:
+def sparse_residuals(data: Chunks, rows: np.ndarray, fit: Fit) -> FoldResiduals:
     """Return the residuals of samples with sparse inputs, with a few dense rows at a time."""
-    w = np.ones(data.n_samples) if data.weights is None else data.weights
+    w = np.ones(data.n_samples) if data.w is None else data.w
     rows = rows[w[rows] > 0]
-    X, T, Y = data.inputs()[rows], fit.tucker, data.outputs
+    X, T, Y = data.X[rows], fit.tucker, data.outputs
     hat, own = fit.hat, fit.own
     assert hat is not None
     factor = np.concatenate([std_factor(hat, x, own=own) for x in dense_rows(X)])

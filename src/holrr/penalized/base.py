@@ -1,4 +1,4 @@
-"""Base class of the penalised estimators: fits to samples, streams, batches and moments."""
+"""Base class of the penalised estimators: fits to samples, data in chunks, and moments."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from ..core.spectral import (
 from ..core.tensor import Tucker
 from ..core.threads import few_threads_for
 from ..data.output_scale import divide_outputs, multiply_outputs
-from ..data.validation import Names, Samples, validate
+from ..data.validation import Names, Samples, sparse_samples, validate
 from ..linear.estimators import add_batch, check_batch, check_moments_argument
+from ..streaming.chunks import Chunks
 from ..streaming.moments import Moments
-from ..streaming.problems import spectral_from_stream
-from ..streaming.stream import Stream
 from .scaled import lift_spectral
 
 __all__ = ["PenalizedRegressor"]
@@ -68,8 +67,8 @@ class PenalizedRegressor(TensorRegressor):
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Inputs: an array of any array library, a DataFrame or an xarray object. Data on disk and
-            Dask arrays are read in blocks (see docs/streaming.md). Cells of maps that are NaN in
+            Inputs: an array of any array library, a DataFrame or an xarray object. Memory maps and
+            Dask arrays are read in chunks (see docs/streaming.md). Cells of maps that are NaN in
             every sample are left out of the model: their coefficients are NaN.
         y : array of shape (n_samples, d1, ..., dp)
             Outputs of any order p >= 0. Scalar targets have shape (n_samples,).
@@ -83,17 +82,14 @@ class PenalizedRegressor(TensorRegressor):
         return self._fit_data(data, names, scale)
 
     def _fit_data(
-        self, data: Samples | Stream, names: Names, scale: np.ndarray | None = None
+        self, data: Samples | Chunks, names: Names, scale: np.ndarray | None = None
     ) -> Any:
         """Fit the model to validated data, whose outputs were divided by a scale."""
         self._check_shape(data.n_features, data.output_shape)
-        if isinstance(data, Stream):
-            problem = spectral_from_stream(
-                data, min_alpha=float(self.alpha), fit_intercept=self.fit_intercept
-            )
-            fit, attributes = self._solve(problem, 1.0, 1.0)
-            fit = multiply_outputs(self, fit, scale, names.labels)
-            return self._assign(fit, names, **attributes)
+        if isinstance(data, Chunks):
+            if not data.is_wide:
+                return self._fit_moments(data.moments(), names, scale)
+            data = sparse_samples(data)
         with few_threads_for(data.work):
             scaled = data.to_host_if_small().scaled()
             problem = spectral_from_samples(
@@ -104,7 +100,7 @@ class PenalizedRegressor(TensorRegressor):
                 fit_intercept=self.fit_intercept,
             )
             fit, attributes = self._solve(problem, scaled.x_unit, scaled.y_unit)
-        fit = multiply_outputs(self, fit.to_device_of(data.X), scale, names.labels)
+        fit = multiply_outputs(self, fit.to_device_of(data.Y), scale, names.labels)
         return self._assign(fit, names, **attributes)
 
     @validates_parameters

@@ -1,4 +1,4 @@
-"""Memory budget of passes over data on disk, and of searches."""
+"""Memory budget: the one setting that searches and passes over data in chunks obey."""
 
 from __future__ import annotations
 
@@ -9,53 +9,43 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Real
 
-__all__ = ["check_budget", "memory_budget", "search_budget"]
+__all__ = ["memory_budget", "search_budget", "current_budget"]
 
-# Default budget in bytes of a pass: two blocks of data, their conversion to floats, and sums.
-_OF_A_PASS = 2**29
-# Default budget of a search, and the size of error surfaces that no budget excludes.
-_OF_A_SEARCH, _SMALL_SEARCH = 2**30, 2**20
+_DEFAULT = 2**30
+_SMALL_SEARCH = 2**20  # error surfaces of this size are always computed
 
 _own: ContextVar[int | None] = ContextVar("holrr_memory_budget", default=None)
-# Budgets of all threads, the latest last. Threads without a budget use the latest one.
+# Settings of all threads, the latest last. Threads without a setting use the latest one.
 _of_all: dict[object, int] = {}
 
 
-def check_budget(max_bytes: float | None = None) -> int:
-    """Return the given budget, or the current one of a pass over data, in bytes."""
-    if max_bytes is None:
-        return _current() or _OF_A_PASS
-    if not isinstance(max_bytes, Real) or not max_bytes >= 1:
-        raise ValueError(f"max_bytes must be a positive number of bytes; got {max_bytes!r}.")
-    return sys.maxsize if math.isinf(max_bytes) else int(max_bytes)
+def current_budget() -> int:
+    """Return the memory budget in bytes: of this thread, or else the latest of all threads."""
+    return _own.get() or next(reversed(list(_of_all.values())), _DEFAULT)
 
 
 def search_budget() -> int:
-    """Return the current budget of the arrays that a search keeps, in bytes."""
-    return max(_current() or _OF_A_SEARCH, _SMALL_SEARCH)
-
-
-def _current() -> int | None:
-    """Return the budget of this thread, or the latest of all threads; None without one."""
-    return _own.get() or next(reversed(list(_of_all.values())), None)
+    """Return the number of bytes of the arrays that a search keeps."""
+    return max(current_budget(), _SMALL_SEARCH)
 
 
 @contextmanager
 def memory_budget(max_bytes: float) -> Iterator[None]:
-    """Set the memory budget of searches and of data on disk, as a context manager.
+    """Set the memory budget of searches and of data in chunks, as a context manager.
 
-    A search keeps the errors of all ranks within the budget. If they need more, it caps the ranks
-    and warns. Fits of data on disk read blocks of samples within the budget.
+    A search keeps the errors of all ranks within the memory budget. If they need more, it caps the
+    ranks and warns. Fits of memory maps read chunks of samples within it, and lazy predictions of
+    Dask arrays have chunks within it.
 
-    The budget also applies to other threads that run at the same time, unless they have set their
-    own budget.
+    The setting also applies to other threads that run at the same time, unless they have their own.
 
     Parameters
     ----------
     max_bytes : int or inf
-        Number of bytes of the error surfaces of a search, by default 1 GiB (surfaces of 1 MiB are
-        always computed), and approximate memory of a pass over data on disk besides the moments
-        themselves, by default 512 MiB. Data that fit into a quarter of it are read completely.
+        Number of bytes, by default 1 GiB. It limits the error surfaces of a search (surfaces of
+        1 MiB are always computed) and, approximately, the memory of a pass over data in chunks
+        besides the moments themselves. Memory maps that fit into an eighth of it are not divided
+        into chunks.
 
     Examples
     --------
@@ -63,9 +53,11 @@ def memory_budget(max_bytes: float) -> Iterator[None]:
     >>> with memory_budget(2**30):
     ...     pass  # model.fit(X, Y)
     """
-    budget = check_budget(max_bytes)
-    token, key = _own.set(budget), object()
-    _of_all[key] = budget
+    if not isinstance(max_bytes, Real) or not max_bytes >= 1:
+        raise ValueError(f"max_bytes must be a positive number of bytes; got {max_bytes!r}.")
+    limit = sys.maxsize if math.isinf(max_bytes) else int(max_bytes)
+    token, key = _own.set(limit), object()
+    _of_all[key] = limit
     try:
         yield
     finally:

@@ -1,37 +1,25 @@
-"""Moments of Dask arrays by tree reduction, and lazy predictions.
+"""Dask arrays: sums over their chunks by tree reduction, and lazy predictions.
 
-The moments of each chunk of samples are computed where the chunk is. Moments, whose size does not
-depend on the number of samples, are merged four at a time until one set is left. The active Dask
+The result of each chunk of samples is computed where the chunk is. Results, whose size does not
+depend on the number of samples, are merged four at a time until one is left. The active Dask
 scheduler decides which threads, processes or machines do the work.
 """
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from itertools import product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from ..core.moments import CentredMoments, ResponseSums
+from ..core.moments import CentredMoments
 from ..core.threads import limit_threads
-from ..data.arrays import (
-    check_inputs,
-    check_kind,
-    check_outputs,
-    is_dask,
-    locate_rows,
-    nan_for_masked,
-    unmasked,
-)
+from ..data.arrays import check_inputs, check_kind, is_dask, unmasked
 from ..data.scores import Errors, PartErrors
-from .budget import check_budget
-from .passes import Pass, RunningMoments, locate_errors
-from .reading import Box, blocks_of_rows, scaled_block
-from .stream import Stream, check_rows_of_inputs, for_workers
+from .budget import current_budget
+from .chunks import for_workers, locate_errors
 
 try:
     import dask
@@ -43,115 +31,109 @@ try:
 except ImportError as error:
     raise ImportError('Dask arrays need dask: pip install "holrr[dask]"') from error
 
-__all__ = ["DaskStream", "known_chunks", "map_lazily", "slices"]
+__all__ = ["known_chunks", "map_lazily", "reduce_chunks", "slices"]
 
 _FAN_IN = 4
-_MAPPED = 2**21  # bytes of outputs that are mapped together, so that they fit into the cache
 
 
-class DaskStream(Stream):
-    """Stream of Dask arrays; one of `X` and `Y` may be a NumPy array.
+# ---------------------------------------------------------------- sums over chunks
 
-    `X` is rechunked to the samples of `Y`, the larger array, with one chunk along the features.
-    Chunks with fewer samples than features are joined with their neighbours, since their moments
-    would be larger than the chunks. The memory budget is that of a single task.
+
+def reduce_chunks(
+    X: Any,
+    Y: Any,
+    more: Sequence[np.ndarray | None],
+    call: Callable[..., Any],
+    join: Callable[[Sequence[Any]], Any],
+    least: int,
+) -> Any:
+    """Apply a function to all chunks of samples in one computation, and merge the results.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    Y : array of shape (n_samples, ...)
+        `X` or `Y` is a Dask array, and the other one may be a NumPy array.
+    more : sequence of arrays of shape (n_samples,), or None
+        Further arguments of the function.
+    call : callable
+        Function of a chunk of `X`, `Y` and `more`, and of its samples (a slice).
+    join : callable
+        Merges a sequence of results of neighbouring chunks.
+    least : int
+        Smallest number of samples of a chunk.
     """
+    Y = _in_chunks_of_samples(da.asarray(Y), X, least)
+    samples, modes = Y.chunks[0], tuple(range(Y.ndim))
+    X = da.asarray(X).rechunk((samples, -1))
+    kept = [A for A in more if A is not None]
+    columns = (da.from_array(_small(A), chunks=(samples,)) for A in kept)
+    # Reading a chunk and reducing it is one task if Dask can fuse them, so that no chunk of the
+    # data is moved from the worker that has read it. The features, in one chunk, are the last mode
+    # of the result: Dask does not fuse sums over a mode.
+    leaves = da.blockwise(
+        _at,
+        (*modes, Y.ndim),
+        *(da.from_array(np.cumsum((0, *samples[:-1])), chunks=1), (0,), X, (0, Y.ndim), Y, modes),
+        *(part for A in columns for part in (A, (0,))),
+        call=delayed(call),
+        given=[A is not None for A in more],
+        dtype=object,
+        align_arrays=False,
+        meta=np.empty((0,) * (Y.ndim + 1), dtype=object),
+    )
+    return _compute(_tree(leaves.to_delayed().reshape(-1).tolist(), join), len(samples))
 
-    def __init__(self, X: Any, Y: Any, sample_weight: Any, max_bytes: int) -> None:
-        X = known_chunks(X, "X") if is_dask(X) else check_inputs(X)
-        Y = known_chunks(Y, "y") if is_dask(Y) else check_outputs(Y)
-        if X.ndim != 2:
-            raise ValueError(f"X must have shape (n_samples, n_features); got {X.shape}.")
-        self._describe(X, Y, sample_weight, max_bytes)
-        self._in_memory = None if is_dask(X) else X
-        self._Y = chunked(da.asarray(Y), X, self.n_features, max_bytes)
-        self._X = da.asarray(X).rechunk((self._Y.chunks[0], -1))
 
-    def with_outputs(
-        self, function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]
-    ) -> Self:
-        other, row_bytes = copy.copy(self), 8 * max(1, math.prod(self.output_shape))
-        most = max(1, self.max_bytes // 4 // row_bytes)  # samples whose outputs fit into a task
-        samples = tuple(n for whole in self._Y.chunks[0] for n in pieces(whole, most))
-        other.output_shape, other._X = shape, self._X.rechunk((samples, -1))
-        modes, axes = len(shape), dict[str, Any]()
-        if modes + 1 != self._Y.ndim:  # with the same axes Dask can read and map in one task
-            axes = {
-                "drop_axis": list(range(1, self._Y.ndim)),
-                "new_axis": list(range(1, modes + 1)),
-            }
-        other._Y = da.map_blocks(
-            _map_outputs,
-            self._Y.rechunk((samples, *self._Y.shape[1:])),
-            function=function,
-            dtype=self._Y.dtype,
-            chunks=(samples, *((d,) for d in shape)),
-            meta=np.empty((0,) * (1 + modes), dtype=self._Y.dtype),
-            **axes,
-        )
-        return other
+def _at(
+    start: np.ndarray,
+    X: Any,
+    Y: Any,
+    *columns: np.ndarray,
+    call: Callable[..., Any],
+    given: Sequence[bool],
+) -> Any:
+    """Apply a function to a chunk that starts at a sample."""
+    rows, rest = slice(int(start[0]), int(start[0]) + len(Y)), iter(columns)
+    return call(X, Y, *(next(rest) if has else None for has in given), rows)
 
-    def scaled_outputs(self, factor: np.ndarray) -> Self:
-        other = copy.copy(self)
-        dtype = np.float32 if self._Y.dtype == np.float32 else np.float64
-        factors = da.from_array(factor[None], chunks=(1, *self._Y.chunks[1:]))
-        other._Y = da.map_blocks(scaled_block, self._Y, factors, dtype=dtype)
-        return other
 
-    def first_outputs(self) -> np.ndarray:
-        return np.asarray(nan_for_masked(self._Y[self.first_row].compute()))[0]
+def _in_chunks_of_samples(Y: Any, X: Any, least: int) -> Any:
+    """Rechunk `Y` so that chunks contain all outputs of at least `least` samples.
 
-    def input_rows(self, index: slice | np.ndarray) -> np.ndarray:
-        return check_rows_of_inputs(self._X[index].compute(), index)
+    The samples keep the chunks of `Y`, or of `X` if `Y` is in memory. Chunks with fewer samples are
+    joined. If the outputs are chunked, too, chunks of samples are split to fit into an eighth of
+    the memory budget.
+    """
+    samples = Y.chunks[0] if len(Y.chunks[0]) > 1 or not is_dask(X) else X.chunks[0]
+    if any(len(sizes) > 1 for sizes in Y.chunks[1:]):
+        row_bytes = 8 * math.prod(Y.shape[1:])
+        most = max(1, least, current_budget() // 8 // row_bytes)
+        samples = tuple(n for whole in samples for n in pieces(whole, most))
+    return Y.rechunk((join_small(samples, least), *Y.shape[1:]))
 
-    def _run(self, task: Pass) -> Iterator[tuple[Box, Any]]:
-        samples, Y = self._Y.chunks[0], self._Y if task.outputs else self._X[:, :1]
-        if task.max_outputs is not None:
-            Y = cut(Y, task.max_outputs)
-        elif task.whole:
-            Y = Y.rechunk((samples, *Y.shape[1:]))
-        trees = list(self._trees(task, Y))
-        n = len(trees) if task.max_outputs is None else 1  # at a time
-        for start in range(0, len(trees), n):
-            some, found = zip(*trees[start : start + n], strict=True)
-            yield from zip(some, _compute(found, n * len(samples)), strict=True)
 
-    def _trees(self, task: Pass, Y: Any) -> Iterator[tuple[Box, Delayed]]:
-        """Yield the lazy result for each chunk of the outputs.
+def _small(A: np.ndarray) -> np.ndarray:
+    """Return the labels of folds as one byte each, since they are part of the task graph."""
+    return A if A.dtype.kind == "f" else A.astype(np.min_scalar_type(-1 - int(A.max(initial=0))))
 
-        Reading a chunk and reducing it is one task if Dask can fuse them, so that no chunk of the
-        data is moved from the worker that has read it.
-        """
-        X = self._X if task.X is None else da.from_array(task.X, chunks=(Y.chunks[0], -1))
-        modes, samples = tuple(range(Y.ndim)), Y.chunks[0]
-        places = da.map_blocks(
-            _place,
-            chunks=tuple((1,) * len(sizes) for sizes in Y.chunks),
-            dtype=object,
-            sizes=Y.chunks,
-            meta=np.empty((0,) * Y.ndim, dtype=object),
-        )
-        more = [
-            da.from_array(_small(a), chunks=(samples,))
-            for a in self._weights_and_labels(task, slice(None))
-            if a is not None
-        ]
-        # The features, in one chunk, are the last mode of the result: Dask does not fuse sums over
-        # a mode.
-        leaves = da.blockwise(
-            _at,
-            (*modes, Y.ndim),
-            *(places, modes, X, (0, Y.ndim), Y, modes),
-            *(part for a in more for part in (a, (0,))),
-            map_block=delayed(task.map_block),
-            has_weights=self.weights is not None,
-            dtype=object,
-            align_arrays=False,
-            meta=np.empty((0,) * (Y.ndim + 1), dtype=object),
-        ).to_delayed()[..., 0]
-        for index in product(*(range(n) for n in leaves.shape[1:])):
-            box = tuple(slices(sizes)[i] for sizes, i in zip(Y.chunks[1:], index, strict=True))
-            yield box, _tree(list(leaves[(slice(None), *index)]), task.join)
+
+def _tree(leaves: list[Delayed], join: Callable[[Sequence[Any]], Any]) -> Delayed:
+    """Merge neighbouring results until one is left; the tree depends only on their number."""
+    while len(leaves) > 1:
+        leaves = [delayed(join)(leaves[i : i + _FAN_IN]) for i in range(0, len(leaves), _FAN_IN)]
+    return leaves[0]
+
+
+def _compute(tree: Delayed, n_tasks: int) -> Any:
+    """Compute a result on the active scheduler.
+
+    Threads of this process share the cores with BLAS threads: with many tasks, each task uses one
+    BLAS thread. Workers of a cluster manage their own threads.
+    """
+    here = get_scheduler(collections=[tree]) is threaded_get
+    with limit_threads(dask.system.CPU_COUNT // n_tasks) if here else nullcontext():
+        return tree.compute()
 
 
 def _bytes_of(record: Any) -> int:
@@ -163,65 +145,8 @@ def _bytes_of(record: Any) -> int:
     return sum(sizeof(value) for value in vars(record).values())
 
 
-for _record in (RunningMoments, CentredMoments, ResponseSums, Errors, PartErrors):
+for _record in (CentredMoments, Errors, PartErrors):
     sizeof.register(_record, _bytes_of)
-
-
-def _map_outputs(
-    Y: np.ndarray, function: Callable[[np.ndarray], np.ndarray], block_info: Any = None
-) -> np.ndarray:
-    """Map the outputs of a chunk of samples; errors report positions in the whole data."""
-    first, Y = block_info[0]["array-location"][0][0], np.asarray(nan_for_masked(Y))
-    found = []
-    for part in blocks_of_rows(len(Y), Y[:1].nbytes, _MAPPED, None):
-        with locate_rows(slice(first + part.start, first + part.stop)):
-            found.append(function(Y[part]))
-    return np.concatenate(found)
-
-
-def _small(a: np.ndarray) -> np.ndarray:
-    """Return the labels of folds as one byte each, since they are part of the task graph."""
-    return a if a.dtype.kind == "f" else a.astype(np.min_scalar_type(-1 - int(a.max(initial=0))))
-
-
-def _place(sizes: Sequence[Sequence[int]], block_id: Any = None) -> tuple[Any, slice, Box]:
-    """Return the position of a chunk: its number along each mode, its samples and outputs."""
-    rows, *box = (slices(some)[i] for some, i in zip(sizes, block_id, strict=True))
-    return tuple(int(i) for i in block_id), rows, tuple(box)
-
-
-def _at(
-    place: tuple[Any, slice, Box],
-    X: Any,
-    Y: Any,
-    *more: Any,
-    map_block: Callable[..., Any],
-    has_weights: bool,
-) -> Any:
-    """Apply `map_block` to a chunk, its weights and labels; errors name the chunk."""
-    chunk, rows, box = place
-    where = f"the chunk {chunk} of samples {rows.start} to {rows.stop - 1}"
-    with locate_errors(where, rows, box):
-        more = more if has_weights else (None, *more)
-        return map_block(unmasked(X, "X"), unmasked(Y, "y"), *more)
-
-
-def _tree(leaves: list[Delayed], merge: Callable[..., Any]) -> Delayed:
-    """Merge neighbouring results until one is left; the tree depends only on their number."""
-    while len(leaves) > 1:
-        leaves = [delayed(merge)(leaves[i : i + _FAN_IN]) for i in range(0, len(leaves), _FAN_IN)]
-    return leaves[0]
-
-
-def _compute(trees: Sequence[Delayed], n_tasks: int) -> list[Any]:
-    """Compute all trees together on the active scheduler.
-
-    Threads of this process share the cores with BLAS threads: with many tasks, each task uses one
-    BLAS thread. Workers of a cluster manage their own threads.
-    """
-    here = get_scheduler(collections=trees) is threaded_get
-    with limit_threads(dask.system.CPU_COUNT // n_tasks) if here else nullcontext():
-        return list(dask.compute(*trees))
 
 
 # ---------------------------------------------------------------- predictions
@@ -231,10 +156,10 @@ def map_lazily(model: Any, X: Any, method: str, shape: Sequence[int]) -> Any:
     """Return the results of a method of a fitted model, of this shape, as a lazy Dask array.
 
     The method must accept checked inputs in memory. Chunks of samples are split if a chunk of the
-    result would exceed a quarter of the memory budget. Chunks of equal
-    size are split into chunks of equal size, so that the result can be stored without rechunking.
+    result would exceed an eighth of the memory budget. Chunks of equal size are
+    split into chunks of equal size, so that the result can be stored without rechunking.
     """
-    most = max(1, check_budget() // (32 * max(1, math.prod(shape))))
+    most = max(1, current_budget() // (64 * max(1, math.prod(shape))))
     X = known_chunks(X, "X")
     samples = cut_samples(X.chunks[0], most)
     dtype = np.dtype(str(model.tucker_.core.dtype).removeprefix("torch."))
@@ -276,47 +201,19 @@ def known_chunks(A: Any, name: str) -> Any:
     return A.rechunk(tuple(tuple(n for n in sizes if n > 0) for sizes in A.chunks))
 
 
-def chunked(Y: Any, X: Any, n_features: int, max_bytes: int) -> Any:
-    """Rechunk `Y` so that the moments of a chunk are not larger than the chunk.
+def join_small(chunks: Sequence[int], least: int) -> tuple[int, ...]:
+    """Join neighbouring chunks until each but the last has at least `least` samples.
 
-    The samples keep the chunks of `Y` (or of `X`, if `Y` is in memory), but chunks with fewer
-    samples than features are joined. Chunks along the outputs are joined if the result fits into
-    the budget.
-    """
-    samples = Y.chunks[0] if len(Y.chunks[0]) > 1 or not is_dask(X) else X.chunks[0]
-    row = math.prod(max(sizes) for sizes in Y.chunks[1:])  # entries of a sample within a chunk
-    samples = join_small(samples, n_features, max_bytes // (8 * max(1, row)))
-    whole = 8 * max(samples) * math.prod(Y.shape[1:]) <= max_bytes // 4
-    outputs = Y.shape[1:] if whole else Y.chunks[1:]
-    return Y.rechunk((samples, *outputs))
-
-
-def join_small(chunks: Sequence[int], least: int, most: int) -> tuple[int, ...]:
-    """Join neighbouring chunks until each has at least `least` samples, but at most `most`.
-
-    >>> join_small((2, 2, 2, 9, 1), 4, 100)
+    >>> join_small((2, 2, 2, 9, 1), 4)
     (4, 11, 1)
     """
     joined: list[int] = []
     for n in chunks:
-        if joined and joined[-1] < least and joined[-1] + n <= most:
+        if joined and joined[-1] < least:
             joined[-1] += n
         elif n > 0:
             joined.append(n)
     return tuple(joined)
-
-
-def cut(Y: Any, max_entries: int) -> Any:
-    """Rechunk `Y` so that samples of a chunk have at most `max_entries` outputs, or one."""
-    sizes = [max(chunk) for chunk in Y.chunks[1:]]
-    for mode in range(len(sizes)):
-        rest = math.prod(sizes[:mode]) * math.prod(sizes[mode + 1 :])
-        sizes[mode] = max(1, min(sizes[mode], max_entries // rest))
-    chunks = [
-        tuple(n for whole in chunk for n in pieces(whole, size))
-        for chunk, size in zip(Y.chunks[1:], sizes, strict=True)
-    ]
-    return Y.rechunk((Y.chunks[0], *chunks))
 
 
 def cut_samples(chunks: Sequence[int], most: int) -> tuple[int, ...]:

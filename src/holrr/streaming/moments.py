@@ -15,7 +15,7 @@ from ..core.state import VERSION, check_version, from_plain, record, to_plain, w
 from ..data.labels import Labels, differing_axis, first_difference, other_features, same
 from ..io import check_members, write_atomically
 
-__all__ = ["Moments", "read_moments", "write_moments"]
+__all__ = ["Moments"]
 
 
 @record
@@ -113,8 +113,8 @@ class Moments(CentredMoments):
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Inputs. Memory maps, HDF5 and Zarr arrays are read in blocks within the memory budget,
-            see `holrr.streaming.memory_budget`. Dask arrays are reduced on the active scheduler.
+            Inputs. Memory maps are read in chunks within the memory budget, see
+            `holrr.streaming.memory_budget`. Dask arrays are reduced on the active scheduler.
         Y : array of shape (n_samples, d1, ..., dp)
             Outputs.
         sample_weight : array of shape (n_samples,), optional
@@ -155,27 +155,18 @@ class Moments(CentredMoments):
         response_grams: bool = False,
         *,
         progress: bool = False,
-        checkpoint: Any = None,
-        checkpoint_every: int = 100,
     ) -> Moments:
         """Compute the moments of a stream of batches in one pass.
 
         Parameters
         ----------
         batches : iterable of pairs (X, Y) or triples (X, Y, sample_weight)
-            Batches of any sizes. Batches of a sequence that the checkpoint contains are not read
-            again.
+            Batches of any sizes.
         response_grams : bool, default=False
             Whether to compute the Gram matrices of the output modes, for
             ``subspaces="response"``.
         progress : bool, default=False
             Whether to show a progress bar on stderr.
-        checkpoint : str or path, optional
-            File to which the moments are saved, atomically, every `checkpoint_every` batches and
-            at the end. If the file exists, the pass continues from it: the batches in it are
-            skipped, and the result is exactly that of one uninterrupted pass.
-        checkpoint_every : int, default=100
-            Number of batches between two checkpoints.
 
         Returns
         -------
@@ -193,7 +184,7 @@ class Moments(CentredMoments):
         """
         from .batches import moments_from_batches
 
-        return moments_from_batches(batches, response_grams, progress, checkpoint, checkpoint_every)
+        return moments_from_batches(batches, response_grams, progress)
 
     def merge(self, *others: CentredMoments) -> Self:
         """Return the moments of all samples together.
@@ -232,11 +223,16 @@ class Moments(CentredMoments):
         path : str or path
             The file. No suffix is added to its name.
         """
-        write_moments(self, path)
+        arrays: dict[str, np.ndarray] = {}
+        with writing_file():
+            tree = {"moments": to_plain(self), "version": VERSION}
+        text = np.array(json.dumps(_without_arrays(tree, arrays)))
+        members: dict[str, Any] = {"tree": text, **arrays}
+        write_atomically(path, lambda file: np.savez(file, **members))
 
     @staticmethod
     def load(path: Any) -> Moments:
-        """Load moments from a file of `save` or from a checkpoint of `from_batches`.
+        """Load moments from a file of `save`.
 
         Parameters
         ----------
@@ -248,56 +244,40 @@ class Moments(CentredMoments):
         Moments
             Moments with NumPy arrays.
         """
-        return read_moments(path)[0]
+        try:
+            with open(path, "rb") as file:
+                check_members(file)
+                with np.load(file, allow_pickle=False) as archive:
+                    arrays = {name: archive[name] for name in archive.files}
+            tree = json.loads(str(arrays["tree"]))
+            check_version(tree["version"], "the moments")
+            moments = from_plain(_with_arrays(tree["moments"], arrays))
+        except (FileNotFoundError, IsADirectoryError, PermissionError):
+            raise
+        except Exception as error:  # damaged files can raise any exception
+            raise ValueError(
+                f"{os.fspath(path)!r} is damaged, or no file of Moments.save that this version can "
+                f"read: {error}"
+            ) from error
+        if not isinstance(moments, Moments):
+            raise ValueError(f"{os.fspath(path)!r} contains no moments.")
+        return moments
 
 
-def write_moments(moments: Moments, path: Any, notes: Mapping[str, Any] | None = None) -> None:
-    """Write moments and notes (values of JSON) to an ``.npz`` file.
+def _without_arrays(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Move the arrays of a tree to `arrays`.
 
-    Arrays are members of the file. The member ``tree`` is a text in JSON of everything else, in
-    which ``{"$": "array", "name": name}`` stands for an array.
+    The tree becomes a value of JSON, in which ``{"$": "array", "name": name}`` stands for an array.
     """
-    arrays: dict[str, np.ndarray] = {}
-
-    def without_arrays(value: Any) -> Any:
-        if isinstance(value, (np.ndarray, np.generic)):
-            name = f"array_{len(arrays)}"
-            arrays[name] = np.asarray(value)
-            kind = "array" if isinstance(value, np.ndarray) else "scalar"
-            return {"$": kind, "name": name}
-        if isinstance(value, dict):
-            return {k: without_arrays(v) for k, v in value.items()}
-        if isinstance(value, tuple):
-            return {"$": "tuple", "items": [without_arrays(v) for v in value]}
-        return [without_arrays(v) for v in value] if isinstance(value, list) else value
-
-    with writing_file():
-        tree = {"moments": to_plain(moments), "notes": dict(notes or {}), "version": VERSION}
-    text = np.array(json.dumps(without_arrays(tree)))
-    members: dict[str, Any] = {"tree": text, **arrays}
-    write_atomically(path, lambda file: np.savez(file, **members))
-
-
-def read_moments(path: Any) -> tuple[Moments, dict[str, Any]]:
-    """Read moments and notes from a file of `write_moments`."""
-    try:
-        with open(path, "rb") as file:
-            check_members(file)
-            with np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-        tree = json.loads(str(arrays["tree"]))
-        check_version(tree["version"], "the moments")
-        moments, notes = from_plain(_with_arrays(tree["moments"], arrays)), tree["notes"]
-    except (FileNotFoundError, IsADirectoryError, PermissionError):
-        raise
-    except Exception as error:  # damaged files can raise any exception
-        raise ValueError(
-            f"{os.fspath(path)!r} is damaged, or no file of Moments.save that this version can "
-            f"read: {error}"
-        ) from error
-    if not isinstance(moments, Moments):
-        raise ValueError(f"{os.fspath(path)!r} contains no moments.")
-    return moments, notes
+    if isinstance(value, (np.ndarray, np.generic)):
+        name = f"array_{len(arrays)}"
+        arrays[name] = np.asarray(value)
+        return {"$": "array" if isinstance(value, np.ndarray) else "scalar", "name": name}
+    if isinstance(value, dict):
+        return {k: _without_arrays(v, arrays) for k, v in value.items()}
+    if isinstance(value, tuple):
+        return {"$": "tuple", "items": [_without_arrays(v, arrays) for v in value]}
+    return [_without_arrays(v, arrays) for v in value] if isinstance(value, list) else value
 
 
 def _with_arrays(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
