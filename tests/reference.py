@@ -257,3 +257,35 @@ def moments(X, Y, w=None):
             for i in range(p)
         ],
     }
+
+
+# ---------------------------------------------------------------- averages of penalties
+
+
+def chances_of_penalties(hats, Y, freedom, n_rounds=30):
+    """Posterior probabilities of penalties for each output, (n_penalties, D), by empirical Bayes.
+
+    With the symmetric hat matrix H of a penalty, the outputs are normal with the covariance
+    sigma^2 (I - H)^-1. The prior probabilities come from the EM algorithm.
+
+    Parameters
+    ----------
+    hats : list of arrays of shape (n, n)
+    Y : array of shape (n, D)
+        Centred outputs, times the roots of the weights.
+    freedom : float
+        Effective number of samples.
+    """
+    logs = []
+    for H in hats:
+        kept = 1 - np.linalg.eigvalsh((H + H.T) / 2)
+        n = max(freedom, (1 - kept > 1e-10).sum())
+        noise = (Y * (Y - H @ Y)).sum(axis=0)
+        logs.append(np.log(kept).sum() / 2 - n / 2 * np.log(noise))
+    likelihood, prior = np.exp(logs - np.max(logs, axis=0)), np.ones(len(hats))
+    for _ in range(n_rounds):
+        posterior = prior[:, None] * likelihood
+        posterior /= posterior.sum(axis=0)
+        prior = posterior.mean(axis=1)
+    posterior = prior[:, None] * likelihood
+    return posterior / posterior.sum(axis=0)

@@ -809,11 +809,17 @@ def test_landmarks_in_a_table_are_those_of_a_copy():
 
 def test_an_output_of_weight_zero_does_not_change_a_stack():
     for seed in range(8):
-        X, Y = linear_problem(15, 4, (2,), seed=seed)
-        model = HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3, max_rank=1)
-        expected = model.set_params(output_weight=[[0.5]]).fit(X, Y[:, :1]).predict(X)
-        found = model.set_params(output_weight=[[0.5, 0.0]]).fit(X, Y).predict(X)
-        assert_allclose(found[:, :1], expected)
+        X, Y = linear_problem(15, 4, (3,), seed=seed)
+        model = HOLRRCV(
+            alphas=[0.1, 1.0, 10.0], cv=3, max_rank=1
+        )  # below full rank without it, too
+        expected = model.set_params(output_weight=[[0.5, 1.0]]).fit(X, Y[:, :2]).predict(X)
+        found = model.set_params(output_weight=[[0.5, 1.0, 0.0]]).fit(X, Y).predict(X)
+        assert_allclose(found[:, :2], expected)
+        model = HOLRRCV(alphas=[0.1, 1.0, 10.0], cv=3)
+        expected = model.set_params(output_weight=[[0.5, 1.0]]).fit(X, Y[:, :2]).predict(X)
+        found = model.set_params(output_weight=[[0.5, 1.0, 0.0]]).fit(X, Y).predict(X)
+        assert_allclose(found[:, :2], expected, rtol=1e-6, atol=1e-7)
 
 
 @rows_with(

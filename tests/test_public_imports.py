@@ -28,8 +28,8 @@ ALLOWED: dict[str, str] = {
     "the optimum must hold for repeated, graded and scaled models that data seldom give",
     "model_selection/test_choice.py": "a way of choosing that an extension adds is listed in a "
     "dictionary of the module",
-    "model_selection/test_near_the_best.py": "small searches take the steps of large "
-    "ones, and are compared with those that compute all error surfaces",
+    "model_selection/test_large_searches.py": "small searches take the steps of large "
+    "ones, and are compared with those that compute the errors of all ranks",
     "model_selection/test_sources.py": "sources of problems have no public call of their own; "
     "samples, sums and kernels are compared, and a fourth source is added",
     "penalized/test_solver_steps.py": "thresholding at small singular values and each step of the "

@@ -27,6 +27,7 @@ from holrr import (
 from holrr.inference import Estimate
 from holrr.streaming import memory_budget
 from problems import on_disk, toy
+from reference import chances_of_penalties
 
 pytestmark = pytest.mark.filterwarnings("ignore:The best penalty")
 
@@ -356,6 +357,24 @@ def test_a_search_keeps_its_choice_and_is_run_again_without_each_group():
         quick.rank_stability  # noqa: B018
 
 
+class Averaged(BaseEstimator):
+    """Ridge regression that averages penalties for each output."""
+
+    def __init__(self, alphas):
+        self.alphas = alphas
+
+    def fit(self, X, Y, w):
+        n, mean = len(X), np.tile(w / w.sum(), (len(X), 1))
+        fits = [RLS(alpha).fit(X, np.eye(n), w) for alpha in self.alphas]
+        root = np.sqrt(w)[:, None]
+        hats = [root * (fit.predict(X) - mean) / root.T for fit in fits]
+        Yc = root * (Y.reshape(n, -1) - mean @ Y.reshape(n, -1))
+        chances = chances_of_penalties(hats, Yc, w.sum() - 1).reshape(-1, *Y.shape[1:])
+        each = [RLS(alpha).fit(X, Y, w).coef_ for alpha in self.alphas]
+        self.coef_ = sum(p * W for p, W in zip(chances, each, strict=True))
+        return self
+
+
 class Mixed(BaseEstimator):
     """The weighted sum of the coefficients of some models."""
 
@@ -372,17 +391,19 @@ class Mixed(BaseEstimator):
 @pytest.mark.parametrize(("search", "kind"), [(HOLRRCV(), HOLRR), (LRRCV(), LRR)], ids=str)
 def test_a_stack_is_fitted_again_as_a_stack(search, kind, way):
     """With its penalties, ranks and weights."""
-    if way == "ranks":
-        X, Y = toy(60, noise=2.0)
-    else:  # outputs with very different noise
-        X, Y = toy(60, noise=1.0, seed=4)
-        size = 10.0 ** np.linspace(-1, 1.2, 12).reshape(3, 4)
-        Y = Y + size * np.random.default_rng(4).normal(size=Y.shape)
+    X, Y = toy(60, noise=2.0 if way == "ranks" else 1.0, seed=1)
+    if way != "ranks":  # outputs of different strength
+        rng = np.random.default_rng(1)
+        Y = Y * np.exp(1.5 * rng.normal(size=Y.shape[1:]))
+        Y = Y + np.abs(Y).mean() * rng.normal(size=Y.shape)
     search.set_params(alphas=[0.1, 1.0, 10.0, 100.0, 1000.0]).fit(X, Y)
     assert search.choice_ == way
     assert len(search.stack_alphas_) > 1
+    assert any(map(np.ndim, search.stack_alphas_)) == (way != "ranks")
     models = [
-        RLS(alpha) if R is None else kind(R if kind is HOLRR else R[0], alpha)
+        (Averaged(alpha) if np.ndim(alpha) else RLS(alpha))
+        if R is None
+        else kind(R if kind is HOLRR else R[0], alpha)
         for alpha, R in zip(search.stack_alphas_, search.stack_ranks_, strict=True)
     ]
     found = standard_errors(search, X, Y, stability=False)

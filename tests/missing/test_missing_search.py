@@ -107,8 +107,8 @@ def test_a_stack_is_no_worse_than_the_best_single_rank(search):
     assert np.isnan(stack.lower_bound_)
     assert_array_equal(np.isnan(stack.predict(X)), np.isnan(single.predict(X)))
     known = ~np.isnan(stack.intercept_)
-    away = stack.predict(X)[:, known] - single.predict(X)[:, known]
-    assert np.abs(away).max() < 0.6
+    both = [model.predict(X)[:, known].ravel() for model in (stack, single)]
+    assert np.corrcoef(*both)[0, 1] > 0.97
 
 
 def test_searches_find_the_true_rank():

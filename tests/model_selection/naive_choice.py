@@ -26,6 +26,7 @@ from holrr import (
     KernelLRRCV,
     KernelRLS,
 )
+from reference import chances_of_penalties
 
 PLAIN = {HOLRRCV: HOLRR, LRRCV: LRR, KernelHOLRRCV: KernelHOLRR, KernelLRRCV: KernelLRR}
 FULL = {HOLRRCV: RLS, LRRCV: RLS, KernelHOLRRCV: KernelRLS, KernelLRRCV: KernelRLS}
@@ -33,7 +34,6 @@ SHARED = ("fit_intercept", "kernel", "landmarks", "random_state", "center_kernel
 WAYS = ("ridge regression", "ranks", "ranks and penalties of outputs")
 MEAN = "mean"
 N_RANKS = 4  # at most, of each mode
-N_ROUNDS = 30  # of the EM algorithm
 
 
 # ---------------------------------------------------------------- folds
@@ -125,10 +125,7 @@ class Fits:
         return {**self.shared, **more}
 
     def chances(self, train, candidate, alphas):
-        """Posterior probabilities of penalties for each output, from hat matrices of the samples.
-
-        With the hat matrix H of penalty a, the outputs have the covariance sigma^2 (I - H)^-1.
-        """
+        """Posterior probabilities of penalties for each output, from hat matrices."""
         w = self.w[train]
         train, w = train[w > 0], w[w > 0]
         n, mean = len(train), np.outer(np.ones(len(w)), w / w.sum())
@@ -137,23 +134,12 @@ class Fits:
         centred = intercept and given.get("center_kernel", True)
         Y = self.Y[train].reshape(n, -1)
         Y = np.sqrt(w)[:, None] * (Y - mean @ Y if intercept else Y)
-        logs = []
+        hats = []
         for alpha in alphas:
             fit = FULL[self.kind](alpha=alpha, fit_intercept=centred, **given)
             H = fit.fit(self.X[train], np.eye(n), w).predict(self.X[train]) - centred * mean
-            H = np.sqrt(w)[:, None] * H / np.sqrt(w)
-            kept = 1 - np.linalg.eigvalsh((H + H.T) / 2)
-            rank = (1 - kept > 1e-10).sum()
-            noise = (Y * (Y - H @ Y)).sum(axis=0)
-            freedom = max(w.sum() - 1, rank)
-            logs.append(np.log(kept).sum() / 2 - freedom / 2 * np.log(noise))
-        likelihood, prior = np.exp(logs - np.max(logs, axis=0)), np.full(len(alphas), 1.0)
-        for _ in range(N_ROUNDS):
-            posterior = prior[:, None] * likelihood
-            posterior /= posterior.sum(axis=0)
-            prior = posterior.mean(axis=1)
-        posterior = prior[:, None] * likelihood
-        return (posterior / posterior.sum(axis=0)).reshape(-1, *self.Y.shape[1:])
+            hats.append(np.sqrt(w)[:, None] * H / np.sqrt(w))
+        return chances_of_penalties(hats, Y, w.sum() - 1).reshape(-1, *self.Y.shape[1:])
 
     def residual(self, split, model):
         """Held-out residuals, scaled so that the sum of their squares is the error."""

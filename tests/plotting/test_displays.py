@@ -16,7 +16,6 @@ from holrr import (  # noqa: E402
     HOLRRCV,
     LRRCV,
     RLSCV,
-    KernelHOLRRCV,
 )
 from holrr.plotting import RankSurfaceDisplay  # noqa: E402
 
@@ -119,18 +118,6 @@ def test_penalties_that_were_not_computed_are_not_drawn():
     given = {"surface": errors, "alphas": np.array(ALPHAS), "best_index": (1, 0, 0)}
     low, high = RankSurfaceDisplay(**given).plot().alpha_ax_.get_xlim()
     assert low < ALPHAS[0] < ALPHAS[-1] < high
-
-
-def test_the_display_of_a_search_near_the_best_penalty():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    Y = np.sin(X) @ rng.normal(size=(3, 600)) + rng.normal(size=(300, 600))
-    model = KernelHOLRRCV(gammas=[0.1], cv=3).fit(X, Y.reshape(300, 30, 20))
-    known = np.isfinite(model.cv_results_["mean_mse"]).all(axis=(0, 2, 3, 4))
-    assert 3 <= known.sum() < known.size
-    display = RankSurfaceDisplay.from_estimator(model)
-    display.figure_.canvas.draw()
-    assert np.isfinite(display.alpha_ax_.lines[0].get_ydata()).sum() == known.sum()
 
 
 @pytest.mark.parametrize(

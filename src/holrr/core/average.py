@@ -39,6 +39,8 @@ __all__ = ["average_of_penalties", "posterior_of_penalties"]
 _ITERATIONS = 30
 # Share of the sum of squares of an output that is noise at least; above rounding errors.
 _NOISE = 1e-12
+# An output is constant if its spread is at most this multiple of its mean.
+_CONSTANT = 32 * float(np.finfo(float).eps)
 
 
 def average_of_penalties(problem: Any, alphas: Sequence[float]) -> tuple[Array, np.ndarray]:
@@ -91,7 +93,8 @@ def posterior_of_penalties(problem: Any, alphas: Sequence[float]) -> np.ndarray:
         root = xp.sqrt(xp.reshape(problem.squares, (-1,))) / largest
         rest = xp.clip(xp.where(xp.isfinite(root), root * root, explained) - explained, 0.0, None)
     rest = rest + _NOISE * (rest + explained)
-    n = np.maximum(np.reshape(to_numpy(problem.weight), (-1,)) - 1, s.shape[0])
+    weight = np.reshape(to_numpy(problem.weight), (-1,))
+    n = np.maximum(weight - 1, s.shape[0])
     logs = []
     for alpha in alphas:
         kept = math.sqrt(alpha) / problem.root(alpha)
@@ -99,8 +102,10 @@ def posterior_of_penalties(problem: Any, alphas: Sequence[float]) -> np.ndarray:
         known = np.log(noise, where=noise > 0, out=np.zeros_like(noise))
         logs.append(float(xp.sum(xp.log(kept))) - n / 2 * known)
     likelihood = np.exp(logs - np.max(logs, axis=0))
-    # Outputs that are constant or never observed have no preference.
-    informs = to_numpy(explained) > 0
+    # Outputs that are constant, up to rounding errors, or never observed have no preference.
+    size = to_numpy(xp.sqrt(rest + explained) * largest)
+    mean = np.abs(np.reshape(to_numpy(problem.mean_y), (-1,)))
+    informs = (to_numpy(explained) > 0) & (size > _CONSTANT * np.sqrt(weight) * mean)
     if problem.never is not None:
         informs &= ~np.reshape(problem.never, (-1,))
     likelihood[:, ~informs] = 1.0

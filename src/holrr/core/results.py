@@ -1,8 +1,7 @@
 """Results of a search, `cv_results_`: a dictionary that computes large arrays lazily.
 
 The errors of all folds, penalties and ranks of a search can be larger than everything else that the
-search computes, and are NaN at penalties that are far from the best one. They are rarely read, and
-are collected on first access.
+search computes. They are rarely read, and are collected on first access.
 """
 
 from __future__ import annotations

@@ -92,11 +92,8 @@ _N_PENALTIES = 13
 # Relative difference of held-out errors above which limits of ranks give a warning.
 _LOST = 0.02
 
-# All error surfaces are computed up to this number of multiply-adds of one penalty, and up to this
-# number of penalties.
-_LARGE, _FEW = 1e8, 9
-# Largest input rank that is tried first.
-_LEADING = 64
+# Searches with more multiply-adds for each penalty than this first try input ranks up to _LEADING.
+_LARGE, _LEADING = 1e8, 32
 
 SELECTIONS = ("stack", "min", "1se")
 
@@ -216,7 +213,7 @@ def search_work(problems: Problems) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Held-out mean squared errors of all folds and ranks, at some candidates and penalties.
+    """Held-out mean squared errors of all folds, candidates, penalties and ranks.
 
     Parameters
     ----------
@@ -249,7 +246,7 @@ class Surface:
         return cls(errors, alphas, RankGrid(()), null_mse, 1, fold_ridge)
 
     def places(self) -> list[Index]:
-        """Return the pairs of candidate and index of the penalty whose errors are known."""
+        """Return all pairs of candidate and index of the penalty."""
         return sorted(self.errors)
 
     def errors_at(self, candidate: int, place: int) -> Array:
@@ -263,19 +260,16 @@ class Surface:
 
     @cached_property
     def least(self) -> np.ndarray:
-        """Least mean error of each candidate and penalty, infinite where errors are not known."""
-        found = np.full(self.fold_ridge.shape[1:], np.inf)
-        if self.means:
-            values = all_to_numpy([_least_of(mean) for mean in self.means.values()])
-            found[tuple(np.transpose(list(self.means)))] = np.reshape(values, -1)
-        return found
+        """Least mean error of each candidate and penalty."""
+        values = all_to_numpy([_least_of(mean) for mean in self.means.values()])
+        return np.reshape(values, self.fold_ridge.shape[1:])
 
     def at(self, candidate: int, place: int) -> np.ndarray:
         """Return the mean over the folds at one penalty, of shape (R0, ...)."""
         return to_numpy(self.means[candidate, place])
 
     def entries(self, axis: Any) -> dict[str, Any]:
-        """Return the errors as entries of `cv_results_`, with NaN where they are not known.
+        """Return the errors as entries of `cv_results_`.
 
         Parameters
         ----------
@@ -294,9 +288,8 @@ class Surface:
         return {"mean_mse": mean, "std_mse": Deferred(std), "fold_mse": Deferred(folds)}
 
     def _dense(self, values: dict[Index, Array]) -> np.ndarray:
-        """Return values of known places as an array of shape (n_candidates, n_alphas, ...)."""
-        shape = next(iter(values.values())).shape
-        found = np.full((*self.fold_ridge.shape[1:], *shape), np.nan)
+        """Return values of all places as an array of shape (n_candidates, n_alphas, ...)."""
+        found = np.empty((*self.fold_ridge.shape[1:], *next(iter(values.values())).shape))
         for place, value in values.items():
             found[place] = to_numpy(value)
         return found
@@ -313,7 +306,7 @@ class Surface:
         return index, float(results["mean_mse"][index])
 
     def best(self, n_parameters: np.ndarray) -> Index:
-        """Return the `best_index` (candidate, penalty, rank) of the known errors."""
+        """Return the `best_index` (candidate, penalty, rank)."""
         check_some_finite(self.least)
         bound = tie_bound(float(self.least.min()), self.null_mse)
         tied = []
@@ -372,12 +365,12 @@ def _least_of(mean: Array) -> Array:
 
 
 def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
-    """Compute the held-out errors of all candidates and ranks, at all penalties or near the best.
+    """Compute the held-out errors of all candidates, penalties and ranks.
 
     A default grid of penalties is widened while the error decreases towards one of its ends, and
-    refined around the best penalty. Large input ranks are left out unless the best rank is among
-    the largest of the others. The errors of ridge regression, which has full rank, are always
-    computed.
+    refined around the best penalty. Large searches leave out large input ranks unless the best rank
+    is among the largest of the others. The errors of ridge regression, which has full rank, are
+    always computed.
 
     Parameters
     ----------
@@ -389,66 +382,25 @@ def cross_validate(problems: Problems, options: SearchOptions) -> Surface:
     given = options.alphas
     alphas = default_penalties(problems) if given is None else given
     grid = plan_ranks(problems, options, alphas.size)
-    is_near = finds_near(problems, options, alphas.size) and bool(grid.caps)
     lowest = float(scaled_penalties(alphas, problems).min())
     with progress(options.name, options.verbose) as bar:
 
         def surface_of(grid: RankGrid) -> Surface:
-            compute: Callable[..., Surface] = partial(
+            compute = partial(
                 compute_surface, problems, grid=grid, options=options, bar=bar, min_alpha=lowest
             )
-            compute = partial(near_the_best, compute) if is_near else compute
             found = compute(alphas) if given is not None else refined(compute, alphas)[0]
             return found.supported()
 
-        leading = grid.within_input_rank(_LEADING)
-        surface = surface_of(leading if is_near else grid)
+        # Other rules of selection need the errors of all ranks.
+        is_large = search_work(problems) > _LARGE and options.selection in ("stack", "min")
+        surface = surface_of(grid.within_input_rank(_LEADING) if is_large else grid)
         if surface.grid.caps != grid.within_input_rank(surface.n_supported).caps:
             best = surface.best(parameter_counts(problems.shape, surface.grid.caps))
             if 4 * (best[2] + 1) > 3 * _LEADING:  # the best rank can be a larger one
                 surface = surface_of(grid)
     warn_at_edge(surface, surface.alphas, "alphas")
     return surface
-
-
-def finds_near(problems: Problems, options: SearchOptions, n_alphas: int) -> bool:
-    """Return whether a search computes the error surfaces near the best penalty only.
-
-    Small surfaces cost little, and other rules of selection need the errors of all penalties.
-    Problems that are not kept would be computed again for each call.
-    """
-    is_large = search_work(problems) > _LARGE and n_alphas > _FEW
-    return is_large and problems.keeps_all and options.selection in ("stack", "min")
-
-
-def near_the_best(compute: Callable[..., Surface], alphas: np.ndarray) -> Surface:
-    """Compute error surfaces only around the best penalty of each candidate.
-
-    The search starts at the best penalty of ridge regression, whose errors need no error surface,
-    and ends where the two next penalties on both sides have larger errors.
-
-    Parameters
-    ----------
-    compute : callable
-        Function from penalties, and the places to compute, to a `Surface`.
-    alphas : array of shape (n_alphas,)
-        Penalties.
-    """
-    order = np.argsort(alphas)
-    surface = compute(alphas, places=[])
-    starts = surface.fold_ridge.mean(axis=0).argmin(axis=1)
-    while True:
-        wanted = []
-        for candidate, start in enumerate(starts):
-            least = surface.least[candidate]
-            best = int(np.argmin(least)) if np.isfinite(least).any() else start
-            at = int(np.flatnonzero(order == best)[0])
-            near = order[max(at - 1, 0) : at + 2]
-            wanted += [(candidate, int(a)) for a in near if (candidate, a) not in surface.errors]
-        if not wanted:
-            return surface
-        more = compute(alphas, places=wanted)
-        surface = replace(surface, errors={**surface.errors, **more.errors})
 
 
 def compute_surface(
@@ -458,9 +410,8 @@ def compute_surface(
     options: SearchOptions,
     bar: Progress,
     min_alpha: float = math.inf,
-    places: Sequence[Index] | None = None,
 ) -> Surface:
-    """Compute the errors of all folds and ranks at some places, and of ridge regression at all.
+    """Compute the errors of all folds, candidates and ranks for some penalties.
 
     Parameters
     ----------
@@ -476,40 +427,33 @@ def compute_surface(
         Progress bar.
     min_alpha : float
         Smallest penalty of all calls, in the units of the scaled data.
-    places : sequence of (candidate, index of the penalty), optional
-        Places whose surfaces are computed; all by default.
     """
     n_folds, caps = problems.n_folds, grid.caps
     scaled = scaled_penalties(alphas, problems)
     min_alpha = min(min_alpha, float(scaled.min()))
-    if places is None:
-        places = list(np.ndindex(problems.n_candidates, alphas.size))
-    bar.expect(n_folds * len(places))
+    bar.expect(n_folds * problems.n_candidates * alphas.size)
     nulls: list[float] = []
     supported, ridge, errors = 1, [], dict[Index, Array]()
 
     def run(fold: int) -> tuple[float, int, np.ndarray]:
         path = problems.path(fold, candidate, min_alpha, caps)
         held_out = path.held_out
-        if here:
-            out = block[fold, ...]
-            error_surface(path, held_out, scaled[here], caps, out=out, tick=bar.tick)
+        error_surface(path, held_out, scaled, caps, out=block[fold, ...], tick=bar.tick)
         errors = path.ridge_errors(scaled) / held_out.size
         return held_out.yy / held_out.size, path.s.shape[0], errors
 
     for candidate in range(problems.n_candidates):
-        here = [a for k, a in places if k == candidate]
         problems.open(candidate)
-        block: Array = np.empty((n_folds, len(here), *caps))
+        block: Array = np.empty((n_folds, alphas.size, *caps))
         if problems.device is not None:
             xp, where = namespace_of(problems.device), device_of(problems.device)
             block = xp.empty(block.shape, dtype=xp.float64, device=where)
-            if problems.keeps_all and here:
+            if problems.keeps_all:
                 # Computing the bases of all folds together uses all cores and needs one transfer.
                 paths = [problems.path(fold, candidate, min_alpha, caps) for fold in range(n_folds)]
-                prepare_paths(paths, list(map(float, scaled[here])))
+                prepare_paths(paths, list(map(float, scaled)))
         done = over_folds(n_folds, run, n_parallel(problems, options.n_jobs))
-        errors |= {(candidate, a): block[:, i, ...] for i, a in enumerate(here)}
+        errors |= {(candidate, a): block[:, a, ...] for a in range(alphas.size)}
         null, directions, of_ridge = zip(*done, strict=True)
         # Other candidates may have own inputs, whose part is subtracted from their outputs.
         nulls = nulls or list(null)
