@@ -81,7 +81,7 @@ format: $(VENV)/.dev-installed
 
 # Benchmarks in turn; ARGS are words after each, such as --quick. Those of a GPU and of two checkouts
 # need arguments or hardware, see docs/benchmarks.md.
-BENCHMARKS := real_data structured peers intervals robust streams
+BENCHMARKS := real_data choice structured peers intervals robust streams
 benchmarks: ARGS =
 benchmarks: $(VENV)/.bench-installed
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py $(ARGS) || exit 1; done

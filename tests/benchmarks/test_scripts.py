@@ -186,6 +186,7 @@ def test_medians_are_those_of_calls_in_turns():
 
 
 def test_the_table_of_the_choice(run):
-    (rows,) = run(choice)
+    rows, by_samples = run(choice)
     assert [row[1] for row in rows] == list(choice.SIGNALS)
+    assert float(by_samples[0][2].replace("−", "-")) < -5  # low rank
     assert all(0.5 < float(row[2].split()[0]) < 1.2 for row in rows)
