@@ -39,7 +39,8 @@ def draw(ax: Axes, column: str, title: str) -> None:
     ticks = [-30, -10, -3, -1, 0, 1, 3]
     ax.set_xticks(ticks, [f"{tick}".replace("-", "−") for tick in ticks])
     ax.set_yticks(range(len(tasks)), [label for label, _, _ in tasks], fontsize=8)
-    ax.set(title=title, xlabel="change of the RMSE, %", ylim=(-0.7, len(tasks) - 0.3))
+    ax.set(xlabel="change of the RMSE, %", ylim=(-0.7, len(tasks) - 0.3))
+    ax.set_title(title, fontsize=11)
     ax.grid(axis="x", color=GREY, alpha=0.3)
     ax.spines[["top", "right"]].set_visible(False)
 
