@@ -145,14 +145,12 @@ mode_weights : sequence of p + 1 floats or None
 selection : {"auto", "stack", "min", "1se"} or callable
     How to choose the final model from the held-out errors.
 
-    - "stack" takes the way of least nested cross-fitted error: "ridge regression"; "ranks", which
-      mixes the best rank and other ranks at one penalty, ridge regression at this penalty and the
-      mean; or "ranks and penalties of outputs", which adds ridge regression that averages penalties
-      for each output, by an empirical Bayes estimate from the training set. If outputs are missing,
-      it takes a mixture of ranks or the best single rank.
+    - "stack" takes the way of least cross-fitted error: "ridge regression"; "ranks", a mixture of
+      several ranks, ridge regression and the mean; or "ranks and penalties of outputs", which adds
+      ridge regression that averages penalties for each output. If outputs are missing, it takes a
+      mixture of ranks or the best single rank.
     - "min" takes the single model of least error, "1se" the smallest one within a standard error.
-    - A callable takes `cv_results_` and returns an index into the error surface.
-    - "auto" is "stack", or "min" with ``refine=True``.
+    - "auto" is "stack", or "min" with ``refine=True``. A callable maps `cv_results_` to an index.
 selection [RLSCV, KernelRLSCV] : {"min", "1se"} or callable
     How to choose the penalty. "min" chooses the penalty with the least error, and "1se" the largest
     penalty within one standard error of the least error. A callable takes `cv_results_` and returns
@@ -296,8 +294,7 @@ alpha_ : float
 alpha_ [RLSCV] : float, or array of shape (d1, ..., dp)
     Chosen penalty; one for each output with `alpha_per_output`.
 choice_ : str
-    Way that "stack" chose: "ridge regression", "ranks" or "ranks and penalties of outputs".
-    Without it, the model is a single one.
+    Way that "stack" chose, one of ``cv_results_["ways"]``. Without it, the model is a single one.
 stack_weights_ : array of shape (n_models,)
     Weights of the models of a stack, in decreasing order; the rest is the weight of the mean.
 stack_ranks_ : list of tuples

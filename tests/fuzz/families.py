@@ -20,6 +20,7 @@ import numpy as np
 from brute_force import brute_force
 from features import draw
 from known import explanation
+from naive_choice import mixture
 from numpy.testing import assert_allclose
 from relations import failures_of
 from scipy.optimize import nnls
@@ -365,17 +366,10 @@ def stacks(rng) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = HOLRRCV(alphas, cv=splits, selection="stack").fit(X, Y)
-    kinds = list(zip(model.stack_alphas_, model.stack_ranks_, strict=True))
-    models = [RLS(alpha) if R is None else HOLRR(R, alpha) for alpha, R in kinds]
     w, size = model.stack_weights_, float(np.abs(Y - Y.mean(axis=0)).max())
     assert w.min(initial=1.0) > 0
     assert w.sum() <= 1 + 1e-12
-    total = (
-        (1 - w.sum()) * Y.mean(axis=0)
-        + 0 * Y
-        + sum(weight * one.fit(X, Y).predict(X) for weight, one in zip(w, models, strict=True))
-    )
-    assert_allclose(model.predict(X), total, atol=1e-8 * size)
+    assert_allclose(model.predict(X), mixture(model, X, Y), atol=1e-8 * size)
     errors, least = [], []
     held_out = model.held_out_predictions(X, Y)
     for train, test in splits:
