@@ -31,16 +31,15 @@ from typing import Any
 import numpy as np
 
 from .namespace import Array, asarray_like, namespace_of, to_numpy
+from .spectral import varies
 from .tensor import unfold
 
 __all__ = ["average_of_penalties", "posterior_of_penalties"]
 
-# Iterations of the EM algorithm. Later ones change probabilities by less than a few per cent.
+# Iterations of the EM algorithm.
 _ITERATIONS = 30
 # Share of the sum of squares of an output that is noise at least; above rounding errors.
 _NOISE = 1e-12
-# An output is constant if its spread is at most this multiple of its mean.
-_CONSTANT = 32 * float(np.finfo(float).eps)
 
 
 def average_of_penalties(problem: Any, alphas: Sequence[float]) -> tuple[Array, np.ndarray]:
@@ -94,7 +93,7 @@ def posterior_of_penalties(problem: Any, alphas: Sequence[float]) -> np.ndarray:
         rest = xp.clip(xp.where(xp.isfinite(root), root * root, explained) - explained, 0.0, None)
     rest = rest + _NOISE * (rest + explained)
     weight = np.reshape(to_numpy(problem.weight), (-1,))
-    n = np.maximum(weight - 1, s.shape[0])
+    n = np.maximum(weight - 1, s.shape[0])  # the mean takes one sample
     logs = []
     for alpha in alphas:
         kept = math.sqrt(alpha) / problem.root(alpha)
@@ -103,9 +102,8 @@ def posterior_of_penalties(problem: Any, alphas: Sequence[float]) -> np.ndarray:
         logs.append(float(xp.sum(xp.log(kept))) - n / 2 * known)
     likelihood = np.exp(logs - np.max(logs, axis=0))
     # Outputs that are constant, up to rounding errors, or never observed have no preference.
-    size = to_numpy(xp.sqrt(rest + explained) * largest)
-    mean = np.abs(np.reshape(to_numpy(problem.mean_y), (-1,)))
-    informs = (to_numpy(explained) > 0) & (size > _CONSTANT * np.sqrt(weight) * mean)
+    mean = xp.reshape(problem.mean_y, (-1,)) / largest
+    informs = to_numpy(varies(rest + explained, mean, float(weight.max())))
     if problem.never is not None:
         informs &= ~np.reshape(problem.never, (-1,))
     likelihood[:, ~informs] = 1.0
